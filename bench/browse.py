@@ -40,30 +40,34 @@ async def measure_file(file: Path) -> dict[str, Any]:
         result["start-up s"] = round(time.perf_counter() - began, 3)
         began = time.perf_counter()
         # Until rows are on the screen; the pilot would also wait for threads.
-        while not (app.panes.display and app.session.selected_batch and app.panes.batches._strips):
+        while not (
+            app.log_panes.display
+            and app.session.selected_batch
+            and app.log_panes.batch_pane._strip_by_row
+        ):
             await asyncio.sleep(0.001)
         result["first rows s"] = round(time.perf_counter() - began, 3)
-        while app.session.log_view is None or not app.session.log_view.index.is_complete:
+        while app.session.log_view is None or not app.session.log_view.block_index.is_complete:
             await asyncio.sleep(0.05)
         result["outlined s"] = round(time.perf_counter() - began, 3)
         await asyncio.sleep(0.2)
-        result["batches"] = app.session.log_view.index.n_rows
+        result["batches"] = app.session.log_view.block_index.n_rows
         page_times = [
-            await _time_move(app, app.panes.batches.action_page, 1) for _ in range(SCROLLS)
+            await _time_move(app, app.log_panes.batch_pane.action_page, 1) for _ in range(SCROLLS)
         ]
         jump_times = []
         for i in range(SCROLLS):
             row = (i * 7919 * 31) % max(result["batches"], 1)
-            jump_times.append(await _time_move(app, app.panes.batches.move_cursor, row))
+            jump_times.append(await _time_move(app, app.log_panes.batch_pane.move_cursor, row))
         result["page ms"] = f"{median(page_times) * 1000:.0f}, at most {max(page_times) * 1000:.0f}"
         result["jump ms"] = f"{median(jump_times) * 1000:.0f}, at most {max(jump_times) * 1000:.0f}"
         for term in SEARCH_TERMS:
-            index = app.session.log_view.index
+            index = app.session.log_view.block_index
             search = PartitionSearch([index.file], index, term)
             start = time.perf_counter()
             assert list(search.iter_hits()) == []
             rate = search.searched_bytes / (time.perf_counter() - start) / 1e9
-            result[f"{term.kind} GB/s"] = round(rate, 2)
+            result[f"{term.search_kind} GB/s"] = round(rate, 2)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result["peak MB"] = peak // (1024 if sys.platform != "darwin" else 1 << 20)
     return result
@@ -74,7 +78,7 @@ async def _time_move(app: BrowserApp, move: Any, argument: int) -> float:
     drawn = asyncio.Event()
     start = time.process_time()
     move(argument)
-    app.panes.batches.call_after_refresh(drawn.set)
+    app.log_panes.batch_pane.call_after_refresh(drawn.set)
     await drawn.wait()
     await asyncio.sleep(0)
     return time.process_time() - start

@@ -26,7 +26,7 @@ from kfmt_cli.spark.input_partition import distribute_files
 from kfmt_cli.spark.partition_reader import read_input_partition
 from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.streaming.follower import StreamFollower
-from kfmt_cli.spark.streaming.stream_listing import SETTLE_SECONDS
+from kfmt_cli.spark.streaming.stream_listing import MIN_STABLE_SECONDS
 from tools.broker import free_ports
 
 STORE = {
@@ -134,7 +134,7 @@ def stream_rows(logs: Path, large: Path, n_partitions: int, scratch: Path) -> It
     follower = StreamFollower(request)
     n_files = len(list_input_files(request))
     start = follower.latest_positions({})
-    time.sleep(SETTLE_SECONDS)
+    time.sleep(MIN_STABLE_SECONDS)
     assert follower.latest_positions(start) == start
     times = []
     for _ in range(IDLE_TRIGGERS):
@@ -146,7 +146,7 @@ def stream_rows(logs: Path, large: Path, n_partitions: int, scratch: Path) -> It
     request = replace(parse_request({"columns": "offset,timestamp"}), paths=(str(large),))
     follower = StreamFollower(request)
     began = time.perf_counter()
-    splits = follower.input_partitions({}, follower.latest_positions({}))
+    splits = follower.plan_input_partitions({}, follower.latest_positions({}))
     n = sum(len(batch) for split in splits for batch in read_input_partition(request, split))
     seconds = time.perf_counter() - began
     rate = f"{n / seconds / 1e6:.1f} M records/s by one process"

@@ -128,7 +128,7 @@ def _write_segment(
     name = f"{base:020}"
     (directory / f"{name}.log").write_bytes(data[start : ends[batch_index - 1]])
     index = IndexBuilder(base)
-    index.add(np.array(positions), np.array(last_offsets), np.array(times))
-    (directory / f"{name}.index").write_bytes(index.offset_index())
-    (directory / f"{name}.timeindex").write_bytes(index.time_index())
+    index.add_batches(np.array(positions), np.array(last_offsets), np.array(times))
+    (directory / f"{name}.index").write_bytes(index.encode_offset_index())
+    (directory / f"{name}.timeindex").write_bytes(index.encode_time_index())
     return (0 if batch_index + 4 >= len(batches) else batch_index), offset

@@ -37,12 +37,12 @@ from kfmt_cli.rows.types.segment_row import EMPTY_SUMMARY
 from kfmt_cli.spark.job import JobDefinition, SplitResult
 from kfmt_cli.spark.job_directory import JobDirectory, result_file_name
 from kfmt_cli.spark.jobs.context import JobSummary
-from kfmt_cli.spark.jobs.verify import check_for_job, merge_file_summaries
+from kfmt_cli.spark.jobs.verify import check_splits_for_job, merge_file_summaries
 from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.split_processing import (
     TaskInputs,
     find_misaligned_files,
-    group_by_task,
+    group_splits_by_task,
     merge_file_findings,
 )
 
@@ -85,14 +85,14 @@ def drive(n: int) -> DriverCosts:
     def record_step() -> None:
         steps.append(f"{time.process_time() - began:.1f} s, {peak():.0f} MB")
 
-    files = list_input_files(request, list_files_below=lambda _: segments(n))
+    files = list_input_files(request, list_files=lambda _: segments(n))
     record_step()
     with tempfile.TemporaryDirectory() as scratch:
-        job_directory = JobDirectory(scratch, JobDefinition("verify", check_for_job, {}))
-        job_directory.open()
-        job_directory.plan(request, files)
-        indexes = job_directory.unprocessed_indexes()
-        task_splits = group_by_task(
+        job_directory = JobDirectory(scratch, JobDefinition("verify", check_splits_for_job, {}))
+        job_directory.check_stored_job()
+        job_directory.plan_splits(request, files)
+        indexes = job_directory.find_unprocessed_splits()
+        task_splits = group_splits_by_task(
             job_directory.job, request, job_directory.splits.select_at(indexes)
         )
         record_step()
@@ -105,7 +105,7 @@ def drive(n: int) -> DriverCosts:
             name = result_file_name(splits, job_directory.run_number)
             write_json_file(f"{job_directory.results_directory}/{name}", dict(results(splits)))
         began += time.process_time() - tasks_began
-        job_directory.add_results(indexes, task_splits)
+        job_directory.record_results(indexes, task_splits)
         record_step()
         write_tables(job_directory, scratch)
         record_step()
@@ -118,13 +118,15 @@ def results(splits: FileSplits) -> Iterator[tuple[str, SplitResult]]:
     times = {"min_timestamp": MODIFIED // 10**6, "max_timestamp": MODIFIED // 10**6 + 1000}
     clean = {"summary": {**EMPTY_SUMMARY, **counts, **times}, **encode_findings([], None)}
     for split in splits:
-        split_columns = [split.size, split.modified, split.start, split.end]
+        split_columns = [split.file_size, split.modified_ns, split.start, split.end]
         yield format_split_name(split.path, split.start), {**clean, "about": split_columns}
 
 
 def write_tables(job_directory: JobDirectory, output: str) -> None:
     """Read all results as a job does: to find misaligned files, and to write the segments table."""
-    assert not find_misaligned_files(job_directory.iter_results(lambda split: not split.is_whole))
+    assert not find_misaligned_files(
+        job_directory.iter_results(lambda split: not split.is_entire_file)
+    )
     with open_table_file(
         f"{output}/segments/part-0", arrow_schema(SEGMENTS_TABLE.leaves), "parquet"
     ) as table_file:
@@ -132,7 +134,7 @@ def write_tables(job_directory: JobDirectory, output: str) -> None:
         for split, totals in merge_file_summaries(
             (split, summary.add_result(result)) for split, result in file_findings
         ):
-            table_file.add([segment_row(split, totals)])
+            table_file.add_rows([segment_row(split, totals)])
 
 
 def worker_memory(task_input: bytes) -> float:

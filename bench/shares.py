@@ -48,9 +48,9 @@ def measure_shares(path: str, deep: bool, jobs: int) -> tuple[float, list[float]
             yield from pickle.loads(pickled_results)  # noqa: S301
 
     began = time.perf_counter()
-    with patch.object(item_processor, "map_processes", process_chunks):
+    with patch.object(item_processor, "map_in_processes", process_chunks):
         list(task.find_files((path,)))
-        for _ in task.process():
+        for _ in task.process_files():
             pass
     return time.perf_counter() - began - sum(times), times
 

@@ -29,7 +29,7 @@ from kfmt_cli.spark.input_partition import distribute_files
 from kfmt_cli.spark.jobs import export_job as export
 from kfmt_cli.spark.jobs import verify
 from kfmt_cli.spark.jobs.context import JobContext
-from kfmt_cli.spark.session import session
+from kfmt_cli.spark.session import open_sql_session
 from kfmt_cli.spark.source_options import parse_request
 
 MASTER = "local[2]"
@@ -98,7 +98,7 @@ def rows(log: str, runs: int, n_files: int) -> Iterator[str]:
     request = replace(parse_request({}), paths=(str(Path(log).absolute()),), parallelism=2)
     yield "| job | time | rate | goal |\n|---|---|---|---|"
     with (
-        session(MASTER) as spark,
+        open_sql_session(MASTER) as spark,
         tempfile.TemporaryDirectory(dir=BENCH_DIRECTORY / "data") as scratch,
     ):
         register(spark)

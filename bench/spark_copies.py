@@ -23,7 +23,7 @@ from kfmt_cli.cli.selection_options import parse_selection_options
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.spark.jobs import compare, export_job, find_job, restore, verify
 from kfmt_cli.spark.jobs.context import JobContext, JobSummary
-from kfmt_cli.spark.session import session
+from kfmt_cli.spark.session import open_sql_session
 
 KEY = "customer-7919"
 
@@ -115,7 +115,7 @@ def rows(specs: list[Spec], runs: int) -> Iterator[str]:
     yield "| job | time | rate | goal |\n|---|---|---|---|"
     uncompressed, compressed = (indexed_directory(spec) for spec in specs[:2])
     with (
-        session(MASTER) as spark,
+        open_sql_session(MASTER) as spark,
         tempfile.TemporaryDirectory(dir=BENCH_DIRECTORY / "data") as scratch,
     ):
         bench = Bench(spark, Path(scratch), runs)

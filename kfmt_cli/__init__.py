@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 __version__ = "1.0.0rc1"
 # The public functions, by module. To add one, add its name here and to `__all__`.
-_MODULES = {
+_NAMES_BY_MODULE = {
     "kfmt_cli.commands.python.read": ("read_batches", "read_file", "read_records", "verify"),
     "kfmt_cli.commands.python.lazy_tables": ("dataset", "scan"),
     "kfmt_cli.commands.python.writing_commands": ("build", "export", "rebuild_index", "salvage"),
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    for module, names in _MODULES.items():
-        if name in names:
+    for module_name, public_names in _NAMES_BY_MODULE.items():
+        if name in public_names:
             from importlib import import_module
 
-            function: object = getattr(import_module(module), name)
+            function: object = getattr(import_module(module_name), name)
             return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

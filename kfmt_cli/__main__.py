@@ -14,12 +14,12 @@ from kfmt_cli.errors import NO_OUTPUT_MESSAGE, ExitCode, KfmtError, OutputClosed
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    code = run()
+    exit_code = run()
     # Otherwise the interpreter collects garbage among all loaded objects at exit, which takes a
     # tenth of a short command's time.
     if "duckdb" not in sys.modules:  # it reports objects that are not collected
         gc.freeze()
-    sys.exit(code)
+    sys.exit(exit_code)
 
 
 def run() -> int:
@@ -41,44 +41,44 @@ def run() -> int:
         from kfmt_cli.core.credentials import redact_credentials
 
         try:
-            result = kfmt.main(prog_name="kfmt", standalone_mode=False)
+            exit_code = kfmt.main(prog_name="kfmt", standalone_mode=False)
         except click.exceptions.Abort:
             raise KeyboardInterrupt from None
         except click.ClickException as error:
-            message = io.StringIO()
-            error.show(message)
-            click.echo(redact_credentials(message.getvalue()), err=True, nl=False)
+            message_buffer = io.StringIO()
+            error.show(message_buffer)
+            click.echo(redact_credentials(message_buffer.getvalue()), err=True, nl=False)
             return error.exit_code
         if sys.stdout is None:  # commands with rows have already failed
             raise KfmtError(NO_OUTPUT_MESSAGE)
         sys.stdout.flush()
-        return int(result or 0)
-    except OutputClosed as closed:
-        return _leave_quietly(closed.exit_code)
+        return int(exit_code or 0)
+    except OutputClosed as output_closed:
+        return _flush_before_exit(output_closed.exit_code)
     except KfmtError as error:
         return _report_error(error)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only print a traceback
-        return _leave_quietly(ExitCode.INTERRUPTED)
+        return _flush_before_exit(ExitCode.INTERRUPTED)
     except OSError as error:  # click's own output on a full disk
         return _report_error(KfmtError(f"cannot write output: {error.strerror}"))
 
 
 def _report_error(error: KfmtError) -> int:
     from kfmt_cli.core.credentials import redact_credentials
-    from kfmt_cli.render.style import escape_terminal
+    from kfmt_cli.render.style import escape_unprintable
 
     try:
-        sys.stderr.write(f"kfmt: {escape_terminal(redact_credentials(str(error)))}\n")
+        sys.stderr.write(f"kfmt: {escape_unprintable(redact_credentials(str(error)))}\n")
         sys.stderr.flush()
     except OSError:
         pass
-    return _leave_quietly(error.exit_code)
+    return _flush_before_exit(error.exit_code)
 
 
-def _leave_quietly(code: int) -> int:
+def _flush_before_exit(exit_code: int) -> int:
     """Flush the standard streams, and redirect those that nobody reads any more, so that the
-    interpreter reports no error at exit; returns `code`."""
+    interpreter reports no error at exit; returns `exit_code`."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None:
             continue
@@ -86,7 +86,7 @@ def _leave_quietly(code: int) -> int:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return code
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -46,9 +46,9 @@ class UsageError(KfmtError):
     exit_code = ExitCode.USAGE
 
 
-def unknown_name_error(kind: str, name: object, choices: Iterable[str]) -> UsageError:
-    """The error for an unknown name. kind: a noun for such names. choices: the known names."""
-    return UsageError(f"no {kind} named {name!r}; choose from {', '.join(choices)}")
+def unknown_name_error(noun: str, name: object, known_names: Iterable[str]) -> UsageError:
+    """The error for an unknown name. noun: a noun for such names. known_names: the known names."""
+    return UsageError(f"no {noun} named {name!r}; choose from {', '.join(known_names)}")
 
 
 class SessionError(KfmtError):
@@ -103,7 +103,7 @@ class InputErrorHandler:
         return False
 
 
-class WrongKindError(InputError):
+class WrongFileKindError(InputError):
     """A file's contents show that it is not of the kind that its name implies."""
 
 

@@ -82,7 +82,7 @@ def shared_spark_session() -> Iterator[Any]:
     from kfmt_cli.spark import register
     from kfmt_cli.spark import session as sessions
 
-    with sessions.session("local[2]", {"spark.sql.shuffle.partitions": "4"}) as session:
+    with sessions.open_sql_session("local[2]", {"spark.sql.shuffle.partitions": "4"}) as session:
         register(session)
         yield session
 

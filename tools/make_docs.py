@@ -16,14 +16,18 @@ import click
 
 from kfmt_cli.checks.registry import iter_codes_by_subject
 from kfmt_cli.cli import MODULE_BY_COMMAND, kfmt
-from kfmt_cli.commands.contract import contract_sections, distinguishing_member, shapes_by_name
+from kfmt_cli.commands.contract import (
+    distinguishing_member,
+    iter_contract_sections,
+    variants_by_type_name,
+)
 from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
 from kfmt_cli.commands.explain.pages.page import load_page_facts
-from kfmt_cli.commands.format.command import format_chapters
-from kfmt_cli.commands.format.json_schema import format_schema
+from kfmt_cli.commands.format.command import iter_format_chapters
+from kfmt_cli.commands.format.json_schema import format_json_schema
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk import kinds
-from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.kinds.kind import FileKind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.render.finding import finding_consequences
 from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, RowType
@@ -37,7 +41,7 @@ from kfmt_cli.rows.table_types import FOUND_RECORDS_TABLE, TABLES
 from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW
 from kfmt_cli.rows.types.format_entries import describe_size, iter_format_entries
 from kfmt_cli.rows.types.stats_rows import STATS_ROW_BY_TABLE
-from kfmt_cli.spark.source_options import OPTIONS
+from kfmt_cli.spark.source_options import OPTION_DESCRIPTIONS
 from kfmt_cli.spark.tables import spark_type
 from tests.support.matrix import matrix
 from tools.kafka import ROOT
@@ -53,7 +57,7 @@ def formats() -> str:
         "group first. `varint` and `varlong` are zigzag-encoded."
     )
     chunks = [f"# Formats\n\n{GENERATED_MARK}\n{intro}\n"]
-    for chapter in format_chapters():
+    for chapter in iter_format_chapters():
         chunks.append(f"\n## {chapter.title}\n")
         chunks += [_format(layout) for layout in chapter.layouts]
     chunks.append(
@@ -71,15 +75,15 @@ def formats() -> str:
     return "".join(chunks)
 
 
-def _row_types_without_layout(kind: Kind) -> Iterator[RowType]:
+def _row_types_without_layout(kind: FileKind) -> Iterator[RowType]:
     """The rows of a kind that no Layout on this page describes."""
     field_names = {
         field.name
-        for chapter in format_chapters()
+        for chapter in iter_format_chapters()
         for layout in chapter.layouts
         for field in layout.fields
     }
-    if kind.holds_batches or kind.names == frozenset(CHECKPOINTS):
+    if kind.has_batches or kind.names == frozenset(CHECKPOINTS):
         return
     for row_type in kind.row_types:
         if {leaf.name for leaf in row_type.leaves} - field_names - {"position", "offset"}:
@@ -131,15 +135,17 @@ def json_contract() -> str:
         "check --json` with types made by json-schema-to-typescript."
     )
     chunks = [f"# JSON\n\n{GENERATED_MARK}\n{intro}\n"]
-    for section in contract_sections():
+    for section in iter_contract_sections():
         chunks.append(f"\n## {section.title}\n")
-        chunks += [_object(type_) for type_ in section.types]
+        chunks += [_object(type_) for type_ in section.row_types]
     return "".join(chunks)
 
 
 def _types_with_several_shapes() -> str:
     """The types with several shapes, and the members that distinguish them."""
-    shapes_by_type = {name: shapes for name, shapes in shapes_by_name().items() if len(shapes) > 1}
+    shapes_by_type = {
+        name: shapes for name, shapes in variants_by_type_name().items() if len(shapes) > 1
+    }
     return ", ".join(
         f"`{name}` ({' or '.join(f'`{distinguishing_member(shape, shapes)}`' for shape in shapes)})"
         for name, shapes in shapes_by_type.items()
@@ -282,7 +288,7 @@ def spark_tables() -> str:
             f"| `{leaf.name}` | {spark_type(leaf)} | {leaf.doc} |\n" for leaf in row_type.leaves
         ]
     chunks.append("\n## Options\n\n| option | |\n|---|---|\n")
-    chunks += [f"| `{name}` | {text} |\n" for name, text in OPTIONS.items()]
+    chunks += [f"| `{name}` | {text} |\n" for name, text in OPTION_DESCRIPTIONS.items()]
     for text, row_type in (
         ("ranges, of `compare`", COMPARED_RANGE_ROW),
         ("found, of `find`", FOUND_RECORDS_TABLE),
@@ -348,7 +354,7 @@ def main() -> None:
     pages = {name: page() for name, page in PAGES_BY_NAME.items()}
     pages |= {f"man/{name}": page for name, page in man_pages().items()}
     pages |= explain_pages()
-    pages[f"schema/kfmt-{CONTRACT_VERSION}.json"] = format_schema()
+    pages[f"schema/kfmt-{CONTRACT_VERSION}.json"] = format_json_schema()
     for name, text in pages.items():
         file = ROOT / "docs" / name
         if not file.exists() or file.read_text() != text:

@@ -17,15 +17,15 @@ from kfmt_cli.arrow.intermediate_files import read_intermediate_batches, write_i
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.decoding import split_resolved_runs
+from kfmt_cli.log.decoding import iter_runs_with_base_offsets
 from kfmt_cli.rows.log_tables import BatchTable
 
 BATCH_COLUMNS = (
     *("position", "size", "is_v2", "base_offset", "last_offset", "partition_leader_epoch"),
     *("crc", "crc_valid", "records_count"),
 )
-_INDEX_BY_NAME = {name: i for i, name in enumerate(BATCH_COLUMNS)}
-_SCHEMA = pa.schema([(name, pa.int64()) for name in BATCH_COLUMNS])
+_INDEX_BY_COLUMN = {name: i for i, name in enumerate(BATCH_COLUMNS)}
+_BATCH_COLUMNS_SCHEMA = pa.schema([(name, pa.int64()) for name in BATCH_COLUMNS])
 
 
 @dataclass(slots=True)
@@ -39,11 +39,13 @@ class _OffsetRangeAccumulator:
 
     def add_batches(self, batches: BatchTable) -> None:
         """Extend the range by batches."""
-        first, last = int(batches.base_offset.min()), int(batches.last_offset.max())
-        previous = self.offsets or (first, last)
-        self.offsets = min(first, previous[0]), max(last, previous[1])
-        n_offsets = batches.last_offset - batches.base_offset + 1
-        self.has_holes |= bool(((batches.is_v2 == 1) & (batches.records_count < n_offsets)).any())
+        first_offset, last_offset = int(batches.base_offset.min()), int(batches.last_offset.max())
+        previous_offsets = self.offsets or (first_offset, last_offset)
+        self.offsets = min(first_offset, previous_offsets[0]), max(last_offset, previous_offsets[1])
+        offset_counts = batches.last_offset - batches.base_offset + 1
+        self.has_holes |= bool(
+            ((batches.is_v2 == 1) & (batches.records_count < offset_counts)).any()
+        )
 
 
 def write_batch_columns(
@@ -53,25 +55,25 @@ def write_batch_columns(
     also has the offset range of its split's batches."""
     accumulators: list[_OffsetRangeAccumulator] = []
 
-    def batch_rows(_: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+    def iter_arrow_batches(_: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
         accumulators.append(accumulator := _OffsetRangeAccumulator())
         for run in (
             run
             for block in blocks
-            for run in split_resolved_runs(block, request.decompression_limit)
+            for run in iter_runs_with_base_offsets(block, request.decompression_limit)
         ):
             if not len(run.batches):
                 continue
             accumulator.add_batches(run.batches)
             columns = [pa.array(run.batches[name]) for name in BATCH_COLUMNS]
-            yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+            yield pa.RecordBatch.from_arrays(columns, schema=_BATCH_COLUMNS_SCHEMA)
 
-    results = write_intermediate_file(
-        request, splits, output_directory, file_name, _SCHEMA, batch_rows
+    split_results = write_intermediate_file(
+        request, splits, output_directory, file_name, _BATCH_COLUMNS_SCHEMA, iter_arrow_batches
     )
     return [
-        {**result, **asdict(accumulator)}
-        for result, accumulator in zip(results, accumulators, strict=True)
+        {**split_result, **asdict(accumulator)}
+        for split_result, accumulator in zip(split_results, accumulators, strict=True)
     ]
 
 
@@ -80,6 +82,6 @@ def read_batch_columns(path: str, first_batch: int, end_batch: int) -> Iterator[
 
     first_batch, end_batch: the range of Arrow batches to read, from a result.
     """
-    for batch in read_intermediate_batches(path, first_batch, end_batch):
-        data = np.array([column.to_numpy() for column in batch.columns])
-        yield BatchTable(_INDEX_BY_NAME, data)
+    for arrow_batch in read_intermediate_batches(path, first_batch, end_batch):
+        column_values = np.array([column.to_numpy() for column in arrow_batch.columns])
+        yield BatchTable(_INDEX_BY_COLUMN, column_values)

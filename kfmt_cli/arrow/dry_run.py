@@ -9,11 +9,11 @@ from kfmt_cli.core.stored_source import READ_WINDOW_BYTES
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
-from kfmt_cli.render.style import format_count, format_grouped
+from kfmt_cli.render.style import format_count, format_thousands
 
 
 def dry_run_lines(
-    files: FileSplits, task_splits: Iterable[Sequence[FileSplit]], output_directory: str
+    file_splits: FileSplits, task_splits: Iterable[Sequence[FileSplit]], output_directory: str
 ) -> list[str]:
     """The plan as lines of text: how much data a job would read, and where it would write.
     task_splits: the splits of each task."""
@@ -22,7 +22,7 @@ def dry_run_lines(
         n_tasks += 1
         for split in splits:
             if not is_local(split.path):
-                n_head_requests = 0 if is_fetched_whole(split.path, split.size) else 1
+                n_head_requests = 0 if is_fetched_whole(split.path, split.file_size) else 1
                 n_requests += n_head_requests + max(
                     -(-(split.end - split.start) // READ_WINDOW_BYTES), 1
                 )
@@ -31,7 +31,8 @@ def dry_run_lines(
     )
     return [
         (
-            f"would read {format_count(len(files), 'file')}, {format_grouped(files.n_bytes)} "
+            f"would read {format_count(len(file_splits), 'file')}, "
+            f"{format_thousands(file_splits.n_bytes)} "
             f"bytes{requests_text}"
         ),
         f"would run {format_count(n_tasks, 'task')} and write to {output_directory}",

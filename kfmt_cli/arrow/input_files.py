@@ -20,12 +20,12 @@ from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE, compressed_s
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, group_small_items, map_ordered
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile
-from kfmt_cli.core.urls import format_display_name, is_local, listed_path
+from kfmt_cli.core.urls import format_display_name, is_local, path_in_listings
 from kfmt_cli.disk.directory_listing import is_broker_file_name
 from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.disk.file_names import (
     MANIFEST_SUFFIX,
-    directory_mark,
+    directory_marker_suffix,
     distinct_paths,
     file_topic_partition,
     format_skipped_directories,
@@ -33,7 +33,7 @@ from kfmt_cli.disk.file_names import (
 )
 from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
 from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
-from kfmt_cli.disk.kinds.kind import InputFile, Kind, quote_content
+from kfmt_cli.disk.kinds.kind import FileKind, InputFile, quote_content
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND, LOG_KINDS
 from kfmt_cli.disk.mounts import MOUNTS, SourceOpener
 from kfmt_cli.disk.path_resolution import is_tiered
@@ -54,8 +54,8 @@ KINDS_BY_TABLE = {
 
 def list_input_files(
     request: ReadRequest,
-    report: Callable[[str], None] | None = None,
-    list_files_below: Callable[[str], Iterable[StoredFile]] | None = None,
+    report_skipped: Callable[[str], None] | None = None,
+    list_files: Callable[[str], Iterable[StoredFile]] | None = None,
     *,
     require_topics: bool = False,
     manifest_cache: ManifestCache | None = None,
@@ -64,36 +64,44 @@ def list_input_files(
     error. Raises InputError, also if every entry is an error.
 
     Directories that a broker has marked (-future, -delete, -stray) are skipped unless named.
-    report: receives a message about skipped directories. list_files_below: lists the files under a
-    path, if not in the default way. require_topics: raise UsageError for a topic without files.
+    report_skipped: receives a message about skipped directories. list_files: lists the files under
+    a path, if not in the default way. require_topics: raise UsageError for a topic without files.
     manifest_cache: the manifests of the previous listing, updated to this one.
     """
-    manifest_versions: dict[str, ManifestVersion] = {}
+    version_by_object_prefix: dict[str, ManifestVersion] = {}
     manifest_cache = manifest_cache or ManifestCache()
-    all_files = files = FileSplits(
-        _iter_input_files(request, manifest_versions, report, list_files_below or iter_files)
+    all_splits = topic_splits = FileSplits(
+        _iter_input_files(
+            request, version_by_object_prefix, report_skipped, list_files or iter_files
+        )
     )
-    if manifest_versions or request.topics:
-        files = FileSplits(_iter_topic_files(request, all_files, manifest_versions, manifest_cache))
-    manifest_cache.drop_unlisted(manifest_versions)
+    if version_by_object_prefix or request.topics:
+        topic_splits = FileSplits(
+            _iter_topic_files(request, all_splits, version_by_object_prefix, manifest_cache)
+        )
+    manifest_cache.drop_unlisted_manifests(version_by_object_prefix)
     if require_topics and request.topics:
-        _require_topics(request.topics, files, all_files)
-    if files and not files.readable:
-        raise InputError("; ".join(f"{path}: {error}" for path, error in files.read_errors.items()))
-    return files.sorted_unique()
+        _require_topics(request.topics, topic_splits, all_splits)
+    if topic_splits and not topic_splits.readable_splits:
+        raise InputError(
+            "; ".join(f"{path}: {error}" for path, error in topic_splits.read_errors.items())
+        )
+    return topic_splits.sorted_unique()
 
 
-def _require_topics(topics: frozenset[str], files: FileSplits, all_files: FileSplits) -> None:
+def _require_topics(
+    topics: frozenset[str], topic_splits: FileSplits, all_splits: FileSplits
+) -> None:
     """Raise UsageError for a topic without files."""
-    missing_topics = sorted(topics - {split.topic_partition[0] for split in files})
+    missing_topics = sorted(topics - {split.topic_partition[0] for split in topic_splits})
     if missing_topics:
         existing_topics = sorted(
-            {topic for split in all_files if (topic := split.topic_partition[0]) is not None}
+            {topic for split in all_splits if (topic := split.topic_partition[0]) is not None}
         )
-        candidates = get_close_matches(missing_topics[0], existing_topics, 3, 0.6)
+        similar_topics = get_close_matches(missing_topics[0], existing_topics, 3, 0.6)
         suggestion = (
-            f"; did you mean {' or '.join(map(format_display_name, candidates))}?"
-            if candidates
+            f"; did you mean {' or '.join(map(format_display_name, similar_topics))}?"
+            if similar_topics
             else ""
         )
         raise UsageError(
@@ -103,69 +111,69 @@ def _require_topics(topics: frozenset[str], files: FileSplits, all_files: FileSp
 
 def _iter_input_files(
     request: ReadRequest,
-    manifest_versions: dict[str, ManifestVersion],
-    report: Callable[[str], None] | None,
-    list_files_below: Callable[[str], Iterable[StoredFile]],
+    version_by_object_prefix: dict[str, ManifestVersion],
+    report_skipped: Callable[[str], None] | None,
+    list_files: Callable[[str], Iterable[StoredFile]],
 ) -> Iterator[FileSplit]:
     """List the files of all topics.
 
-    manifest_versions: receives the manifests of tiered storage, by the object prefixes of their
-    segments. A segment in tiered storage is listed once, even if several paths lead to it.
+    version_by_object_prefix: receives the manifests of tiered storage, by the object prefixes of
+    their segments. A segment in tiered storage is listed once, even if several paths lead to it.
     """
     tiered_identities: set[str] = set()
     for path in distinct_paths(request.paths):
-        entries = iter(list_files_below(path))
+        stored_files = iter(list_files(path))
         skipped_directories = set[str]()
-        directory = ""
-        is_skipped = False
+        current_directory = ""
+        is_directory_skipped = False
         has_kafka_files, has_redpanda_files = False, False
-        first_entries = list(islice(entries, 2))
-        if not first_entries:
+        first_files = list(islice(stored_files, 2))
+        if not first_files:
             raise InputError(f"{path}: no files in it")
-        is_single_file = first_entries[0].path == listed_path(path)
-        for stored_file in _find_manifest(first_entries[0].path) if is_single_file else ():
-            manifest_versions[stored_file.path.removesuffix(MANIFEST_SUFFIX)] = (
+        is_single_file = first_files[0].path == path_in_listings(path)
+        for stored_file in _find_manifest(first_files[0].path) if is_single_file else ():
+            version_by_object_prefix[stored_file.path.removesuffix(MANIFEST_SUFFIX)] = (
                 stored_file.size,
                 stored_file.modified_ns,
             )
-        for stored_file in chain(first_entries, entries):
+        for stored_file in chain(first_files, stored_files):
             if stored_file.path.endswith(MANIFEST_SUFFIX) and not stored_file.error:
-                manifest_versions[stored_file.path.removesuffix(MANIFEST_SUFFIX)] = (
+                version_by_object_prefix[stored_file.path.removesuffix(MANIFEST_SUFFIX)] = (
                     stored_file.size,
                     stored_file.modified_ns,
                 )
-            parent_directory, _, name = stored_file.path.rpartition("/")
-            has_kafka_files = has_kafka_files or is_broker_file_name(name)
-            has_redpanda_files = has_redpanda_files or is_redpanda_log(name)
-            if parent_directory != directory:
-                directory = parent_directory
-                is_skipped = _is_marked_directory(parent_directory, path)
-            split = _create_split(request, stored_file, name, is_single_file)
+            parent_directory, _, file_name = stored_file.path.rpartition("/")
+            has_kafka_files = has_kafka_files or is_broker_file_name(file_name)
+            has_redpanda_files = has_redpanda_files or is_redpanda_log(file_name)
+            if parent_directory != current_directory:
+                current_directory = parent_directory
+                is_directory_skipped = _is_marked_directory(parent_directory, path)
+            split = _create_split(request, stored_file, file_name, is_single_file)
             if split is not None and is_tiered(split.path):
                 tiered_identity = path_identity(split.path)
                 if tiered_identity in tiered_identities:
                     continue
                 tiered_identities.add(tiered_identity)
-            if split is not None and is_skipped:
-                skipped_directories.add(directory)
+            if split is not None and is_directory_skipped:
+                skipped_directories.add(current_directory)
             elif split is not None:
                 yield split
         if has_redpanda_files and not has_kafka_files:
             raise InputError(f"{path}: {REDPANDA_MESSAGE}")
-        if skipped_directories and report is not None:
-            report(f"{path}: {format_skipped_directories(skipped_directories)}\n")
+        if skipped_directories and report_skipped is not None:
+            report_skipped(f"{path}: {format_skipped_directories(skipped_directories)}\n")
 
 
 def _create_split(
-    request: ReadRequest, stored_file: StoredFile, name: str, is_explicit: bool
+    request: ReadRequest, stored_file: StoredFile, file_name: str, is_explicit: bool
 ) -> FileSplit | None:
     """A file as one split, None if the request does not include it. is_explicit: its own path
     was given, so a log may have any name."""
     path = stored_file.path
-    size = stored_file.size
+    file_bytes = stored_file.size
     read_error = stored_file.error
-    compression_suffix = compressed_suffix(name)
-    kind, base_offset, transient_suffix = classify_name(name.removesuffix(compression_suffix))
+    compression_suffix = compressed_suffix(file_name)
+    kind, base_offset, transient_suffix = classify_name(file_name.removesuffix(compression_suffix))
     if read_error is None:
         if transient_suffix and not is_explicit:
             return None
@@ -173,14 +181,14 @@ def _create_split(
             read_error = COMPRESSED_FILE_MESSAGE
     if read_error is not None and (kind is UNKNOWN_KIND or _table_reads_kind(request, kind)):
         return FileSplit(path, UNKNOWN_KIND, None, 0, 0, 0, 0, read_error=read_error)
-    reads_logs = any(_table_reads_kind(request, log_kind) for log_kind in LOG_KINDS)
-    may_be_log = is_explicit and reads_logs and (kind is UNKNOWN_KIND or kind in LOG_KINDS)
+    table_reads_logs = any(_table_reads_kind(request, log_kind) for log_kind in LOG_KINDS)
+    may_be_log = is_explicit and table_reads_logs and (kind is UNKNOWN_KIND or kind in LOG_KINDS)
     if not _table_reads_kind(request, kind) and not may_be_log:
         return None
-    return FileSplit(path, kind, base_offset, size, stored_file.modified_ns, 0, size)
+    return FileSplit(path, kind, base_offset, file_bytes, stored_file.modified_ns, 0, file_bytes)
 
 
-def _table_reads_kind(request: ReadRequest, kind: Kind) -> bool:
+def _table_reads_kind(request: ReadRequest, kind: FileKind) -> bool:
     """Whether the table of the request has rows of this kind of file."""
     return kind in KINDS_BY_TABLE.get(request.table, LOG_KINDS)
 
@@ -196,8 +204,8 @@ def _find_manifest(path: str) -> Iterable[StoredFile]:
 
 def _iter_topic_files(
     request: ReadRequest,
-    files: FileSplits,
-    manifest_versions: Mapping[str, ManifestVersion],
+    all_splits: FileSplits,
+    version_by_object_prefix: Mapping[str, ManifestVersion],
     manifest_cache: ManifestCache,
 ) -> Iterator[FileSplit]:
     """The files of the requested topics.
@@ -206,26 +214,28 @@ def _iter_topic_files(
     partition's local logs contain its offsets.
     """
     first_local_offset_by_partition: dict[object, int] = {}
-    for split in files:
-        if parse_object_prefix(split.path) in manifest_versions:
+    for split in all_splits:
+        if parse_object_prefix(split.path) in version_by_object_prefix:
             continue
         if split.read_error or request.includes_topic(file_topic_partition(split.path)[0]):
             yield split
             if split.kind is LOG_KIND and split.base_offset is not None:
-                known_first_offset = first_local_offset_by_partition.get(
+                previous_first_offset = first_local_offset_by_partition.get(
                     split.topic_partition, split.base_offset
                 )
                 first_local_offset_by_partition[split.topic_partition] = min(
-                    known_first_offset, split.base_offset
+                    previous_first_offset, split.base_offset
                 )
-    tiered_splits = files.select_where(
-        lambda split: parse_object_prefix(split.path) in manifest_versions
+    tiered_splits = all_splits.select_where(
+        lambda split: parse_object_prefix(split.path) in version_by_object_prefix
     )
-    resolve = partial(_resolve_tiered_split, request, manifest_versions, manifest_cache)
-    for split in map_ordered(resolve, tiered_splits, MAX_CONNECTIONS):
+    resolve_split = partial(
+        _resolve_tiered_split, request, version_by_object_prefix, manifest_cache
+    )
+    for split in map_ordered(resolve_split, tiered_splits, MAX_CONNECTIONS):
         is_in_local_log = (
             split.topic_partition in first_local_offset_by_partition
-            and split.base >= first_local_offset_by_partition[split.topic_partition]
+            and split.base_offset_or_zero >= first_local_offset_by_partition[split.topic_partition]
         )
         if split.read_error or (
             request.includes_topic(split.topic_partition[0]) and not is_in_local_log
@@ -235,7 +245,7 @@ def _iter_topic_files(
 
 def _resolve_tiered_split(
     request: ReadRequest,
-    manifest_versions: Mapping[str, ManifestVersion],
+    version_by_object_prefix: Mapping[str, ManifestVersion],
     manifest_cache: ManifestCache,
     split: FileSplit,
 ) -> FileSplit:
@@ -246,7 +256,7 @@ def _resolve_tiered_split(
         return with_log_size(
             request,
             split,
-            manifest_cache.read_contents(object_prefix, manifest_versions[object_prefix]),
+            manifest_cache.read_contents(object_prefix, version_by_object_prefix[object_prefix]),
         )
     except InputError as error:
         return replace(split, kind=UNKNOWN_KIND, read_error=str(error), is_tiered=True)
@@ -263,15 +273,17 @@ def mount_split_files(
             opener_by_path[split.path] = partial(
                 open_tiered_source, request, split.object_size, split.encoded_chunking
             )
-        elif not is_local(split.path) and MOUNTS.find(split.path) is None:
-            opener_by_path[split.path] = partial(StoredSource, listed_size=split.size)
+        elif not is_local(split.path) and MOUNTS.find_tree_and_subpath(split.path) is None:
+            opener_by_path[split.path] = partial(StoredSource, listed_size=split.file_size)
     return MOUNTS.override_openers(opener_by_path)
 
 
 def _is_marked_directory(directory: str, root_path: str) -> bool:
     """Whether a broker has marked a directory under a listed path that does not name it."""
-    name = directory.rpartition("/")[2]
-    return directory_mark(name) != "" and name not in root_path.split("/")
+    directory_name = directory.rpartition("/")[2]
+    return directory_marker_suffix(directory_name) != "" and directory_name not in root_path.split(
+        "/"
+    )
 
 
 def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
@@ -287,11 +299,11 @@ def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
 def group_small_splits(splits: Sequence[FileSplit]) -> Iterator[list[FileSplit]]:
     """The splits in order, with consecutive small logs grouped and others separate."""
 
-    def groupable_size(split: FileSplit) -> int | None:
-        is_whole_log = split.kind is LOG_KIND and split.is_whole and not split.read_error
-        return split.size if is_whole_log else None
+    def groupable_bytes(split: FileSplit) -> int | None:
+        is_whole_log = split.kind is LOG_KIND and split.is_entire_file and not split.read_error
+        return split.file_size if is_whole_log else None
 
-    return group_small_items(splits, groupable_size)
+    return group_small_items(splits, groupable_bytes)
 
 
 def input_file(split: FileSplit) -> InputFile:

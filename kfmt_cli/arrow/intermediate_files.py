@@ -18,7 +18,7 @@ from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.log.block import Block
 
-_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+_LZ4_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def write_intermediate_file(
@@ -36,11 +36,11 @@ def write_intermediate_file(
     findings. output_directory, file_name: the directory, and the name of the file in it.
     create_batches: creates the rows from the blocks of a split.
     """
-    results: list[dict[str, Any]] = []
+    split_results: list[dict[str, Any]] = []
     n_batches = 0
     with (
         open_atomic(f"{output_directory}/{file_name}") as out,
-        pa.ipc.new_file(out, schema, options=_LZ4) as writer,
+        pa.ipc.new_file(out, schema, options=_LZ4_OPTIONS) as writer,
     ):
         for split, reader, blocks in read_split_blocks(request, splits):
             first_batch, n_rows = n_batches, 0
@@ -49,11 +49,16 @@ def write_intermediate_file(
                     writer.write(batch)
                     n_batches += 1
                     n_rows += len(batch)
-            check_result = encode_findings(reader.findings, reader.boundary)
-            location = {"file": file_name, "first": first_batch, "end": n_batches, "rows": n_rows}
-            results.append({**location, **check_result})
-    results[0]["outputs"] = [file_name]
-    return results
+            encoded_findings = encode_findings(reader.findings, reader.boundary)
+            row_location = {
+                "file": file_name,
+                "first": first_batch,
+                "end": n_batches,
+                "rows": n_rows,
+            }
+            split_results.append({**row_location, **encoded_findings})
+    split_results[0]["outputs"] = [file_name]
+    return split_results
 
 
 def read_intermediate_batches(
@@ -61,9 +66,9 @@ def read_intermediate_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The Arrow batches first_batch..end_batch-1 of a file; raises InputError."""
     if first_batch < end_batch:
-        reader = _open_arrow_file(path)
-        for i in range(first_batch, end_batch):
-            yield reader.get_batch(i)
+        arrow_reader = _open_arrow_file(path)
+        for batch_index in range(first_batch, end_batch):
+            yield arrow_reader.get_batch(batch_index)
 
 
 @lru_cache(maxsize=8)
@@ -73,7 +78,7 @@ def _open_arrow_file(path: str) -> pa.ipc.RecordBatchFileReader:
             return pa.ipc.open_file(pa.memory_map(strip_file_scheme(path)))
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
-    data = read_file_bytes(path)
-    if data is None:
+    file_bytes = read_file_bytes(path)
+    if file_bytes is None:
         raise InputError(f"{path}: not found")
-    return pa.ipc.open_file(pa.BufferReader(data))
+    return pa.ipc.open_file(pa.BufferReader(file_bytes))

@@ -14,7 +14,7 @@ import pyarrow.types as pa_types
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.field import MS_UNIT
 from kfmt_cli.core.table import Table
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.columnar_rows import ColumnarRows
 from kfmt_cli.rows.types.reference_rows import QUERY_ROW
@@ -24,23 +24,23 @@ def result_row_type(schema: pa.Schema) -> RowType:
     """The row type for batches of a schema. A duplicate column name gets a number: `type_1`."""
     used_names = {"type"}
     columns = []
-    for i, field in enumerate(schema):
-        kind = _column_kind(field.type)
-        name, n = field.name, 1
-        while name in used_names:
-            name, n = f"{field.name}_{n}", n + 1
-        used_names.add(name)
+    for column_index, field in enumerate(schema):
+        column_kind = _column_kind(field.type)
+        column_name, duplicate_number = field.name, 1
+        while column_name in used_names:
+            column_name, duplicate_number = f"{field.name}_{duplicate_number}", duplicate_number + 1
+        used_names.add(column_name)
         unit = MS_UNIT if pa_types.is_timestamp(field.type) else None
-        source = f"\0{i}"
-        if kind is ColumnKind.BYTES:  # JSON names the encoding after the source
-            source = name
-            used_names |= {f"{name}_encoding", f"{name}_size"}
-        presence_source, heading = f"\0{i} given", escape_terminal(name)
+        value_source = f"\0{column_index}"
+        if column_kind is ColumnKind.BYTES:  # JSON names the encoding after the source
+            value_source = column_name
+            used_names |= {f"{column_name}_encoding", f"{column_name}_size"}
+        presence_source, heading = f"\0{column_index} given", escape_unprintable(column_name)
         columns.append(
             Column(
-                name,
-                kind,
-                source=source,
+                column_name,
+                column_kind,
+                source=value_source,
                 presence_column=presence_source,
                 unit=unit,
                 heading=heading,
@@ -53,23 +53,25 @@ def result_rows(row_type: RowType, batch: pa.RecordBatch) -> ColumnarRows:
     """The rows of a batch. row_type: the row type of its schema."""
     table = Table.zeros_with_columns(row_type.table_columns, len(batch))
     byte_chunks = []
-    data_size = 0
-    for column, values in zip(row_type.columns, batch.columns, strict=True):
+    total_bytes = 0
+    for column, arrow_column in zip(row_type.columns, batch.columns, strict=True):
         table[column.presence_column] = (
-            values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+            arrow_column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
         )
-        if not column.kind.is_bytes:
-            table[column.table_column] = _int_values(column, values)
+        if not column.kind.is_byte_range:
+            table[column.table_column] = _int_values(column, arrow_column)
             continue
-        texts = _encoded_values(column.kind, values)
-        _, offset_buffer, data = texts.buffers()
-        bounds = np.frombuffer(offset_buffer, np.int64)[
-            texts.offset : texts.offset + len(texts) + 1
+        encoded_texts = _encoded_values(column.kind, arrow_column)
+        _, offset_buffer, text_buffer = encoded_texts.buffers()
+        text_bounds = np.frombuffer(offset_buffer, np.int64)[
+            encoded_texts.offset : encoded_texts.offset + len(encoded_texts) + 1
         ]
-        table[column.table_column] = bounds[:-1] - bounds[0] + data_size
-        table[f"{column.table_column}_size"] = np.diff(bounds)
-        byte_chunks.append(data.to_pybytes()[bounds[0] : bounds[-1]] if data else b"")
-        data_size += len(byte_chunks[-1])
+        table[column.table_column] = text_bounds[:-1] - text_bounds[0] + total_bytes
+        table[f"{column.table_column}_size"] = np.diff(text_bounds)
+        byte_chunks.append(
+            text_buffer.to_pybytes()[text_bounds[0] : text_bounds[-1]] if text_buffer else b""
+        )
+        total_bytes += len(byte_chunks[-1])
     return ColumnarRows(row_type, table, b"".join(byte_chunks))
 
 
@@ -94,41 +96,52 @@ def _column_kind(type_: pa.DataType) -> ColumnKind:
     return ColumnKind.JSON if pa_types.is_nested(type_) else ColumnKind.TEXT
 
 
-def _int_values(column: Column, values: pa.Array) -> np.ndarray[Any, Any]:
+def _int_values(column: Column, arrow_column: pa.Array) -> np.ndarray[Any, Any]:
     """The values as integers: flags as 0 and 1, times in milliseconds, null as 0."""
     if column.unit == MS_UNIT:
-        values = values.cast(pa.timestamp("ms", values.type.tz), safe=False)
-    integers: np.ndarray[Any, Any] = values.cast(pa.int64()).fill_null(0).to_numpy()
+        arrow_column = arrow_column.cast(pa.timestamp("ms", arrow_column.type.tz), safe=False)
+    integers: np.ndarray[Any, Any] = arrow_column.cast(pa.int64()).fill_null(0).to_numpy()
     return integers
 
 
-def _encoded_values(kind: ColumnKind, values: pa.Array) -> pa.Array:
+def _encoded_values(column_kind: ColumnKind, arrow_column: pa.Array) -> pa.Array:
     """Each value as the bytes of its text, which is not used for null."""
-    if kind is ColumnKind.JSON:
-        texts = [json_text(_to_json_value(value)) for value in values.to_pylist()]
-    elif pa_types.is_date(values.type):  # Python's dates have a smaller range
-        days = values.cast(pa.int32()).fill_null(0).to_pylist()
-        iso_texts = values.cast(pa.string()).fill_null("").to_pylist()
+    if column_kind is ColumnKind.JSON:
+        texts = [json_text(_to_json_value(value)) for value in arrow_column.to_pylist()]
+    elif pa_types.is_date(arrow_column.type):  # Python's dates have a smaller range
+        days = arrow_column.cast(pa.int32()).fill_null(0).to_pylist()
+        iso_texts = arrow_column.cast(pa.string()).fill_null("").to_pylist()
         texts = [
-            _INFINITY_TEXT_BY_DAYS.get(day, text) for day, text in zip(days, iso_texts, strict=True)
+            _INFINITY_TEXT_BY_DAYS.get(day, value_text)
+            for day, value_text in zip(days, iso_texts, strict=True)
         ]
-    elif pa_types.is_floating(values.type):  # JSON has no NaN
-        texts = [json_text(value) for value in values.to_pylist()]
+    elif pa_types.is_floating(arrow_column.type):  # JSON has no NaN
+        texts = [json_text(value) for value in arrow_column.to_pylist()]
     else:
         try:
-            return pc.fill_null(values.cast(pa.large_binary()), b"")
+            return pc.fill_null(arrow_column.cast(pa.large_binary()), b"")
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            texts = [_format_value(value) for value in values.to_pylist()]
-    return pa.array([text.encode() for text in texts], pa.large_binary())
+            texts = [_format_unconvertible_value(value) for value in arrow_column.to_pylist()]
+    return pa.array([value_text.encode() for value_text in texts], pa.large_binary())
 
 
-def _format_value(value: Any) -> str:
+def _format_unconvertible_value(value: Any) -> str:
     """The text of a value that Arrow cannot convert to text, such as an interval."""
     if not isinstance(value, pa.MonthDayNano):
         return "" if value is None else str(value)
-    units = [f"{n} {name}" for n, name in zip(value, ("months", "days"), strict=False)]
-    seconds = f"{value.nanoseconds / 10**9:.6f}".rstrip("0").rstrip(".")
-    return " ".join(part for part in (*units, f"{seconds} s") if not part.startswith("0 ")) or "0 s"
+    unit_texts = [
+        f"{unit_count} {unit_name}"
+        for unit_count, unit_name in zip(value, ("months", "days"), strict=False)
+    ]
+    seconds_text = f"{value.nanoseconds / 10**9:.6f}".rstrip("0").rstrip(".")
+    return (
+        " ".join(
+            unit_text
+            for unit_text in (*unit_texts, f"{seconds_text} s")
+            if not unit_text.startswith("0 ")
+        )
+        or "0 s"
+    )
 
 
 def _to_json_value(value: Any) -> Any:
@@ -142,8 +155,8 @@ def _to_json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _json_members(pairs: Iterable[tuple[Any, Any]]) -> Iterable[tuple[str, Any]]:
-    for name, value in pairs:
+def _json_members(named_values: Iterable[tuple[Any, Any]]) -> Iterable[tuple[str, Any]]:
+    for name, value in named_values:
         if not isinstance(value, bytes):
             yield str(name), _to_json_value(value)
             continue

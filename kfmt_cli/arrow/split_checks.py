@@ -13,7 +13,7 @@ from kfmt_cli.arrow.columns.arrays import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from kfmt_cli.arrow.input_files import create_split_reader, group_small_splits, input_file
 from kfmt_cli.checks.log.checker import LogRangeCheck
 from kfmt_cli.checks.log.small_logs import mark_invalid_records, read_checked_logs
-from kfmt_cli.checks.registry import codes_by_name
+from kfmt_cli.checks.registry import finding_code_by_name
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
 from kfmt_cli.execution.read_request import ReadRequest
@@ -27,8 +27,8 @@ from kfmt_cli.rows.types.finding_row import finding_row as row_of
 from kfmt_cli.rows.types.segment_row import (
     EMPTY_SUMMARY,
     SegmentSummary,
-    bit_names,
     merge_summaries,
+    names_of_set_bits,
     summarize_batches,
     summarize_files,
 )
@@ -46,11 +46,11 @@ def segment_row(split: FileSplit, summary: SegmentSummary) -> dict[str, object]:
         "topic": topic and format_display_name(topic),
         "partition": partition,
         "base_offset": split.base_offset,
-        "bytes": split.size,
+        "bytes": split.file_size,
         "min_timestamp": to_microseconds(summary["min_timestamp"]),
         "max_timestamp": to_microseconds(summary["max_timestamp"]),
-        "magics": bit_names(summary["magics"], MAGICS),
-        "codecs": bit_names(summary["codecs"], CODECS),
+        "magics": names_of_set_bits(summary["magics"], MAGICS),
+        "codecs": names_of_set_bits(summary["codecs"], CODECS),
     }
     return {leaf.name: row[leaf.name] for leaf in SEGMENTS_TABLE.leaves}
 
@@ -78,7 +78,7 @@ def finding_row(split: FileSplit, finding: Finding) -> dict[str, object]:
 class SplitCheckResult:
     """A split's summary and findings, and the boundary that checks of its neighbours need."""
 
-    numbers: SegmentSummary
+    summary: SegmentSummary
     """See `rows/types/segment_row.py`."""
     findings: list[Finding]
     boundary: SplitBoundary | None
@@ -87,12 +87,12 @@ class SplitCheckResult:
 def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
     """Check a split; with `request.deep`, also decode every record."""
     reader, summary = create_split_reader(request, split), dict(EMPTY_SUMMARY)
-    if request.deep:
+    if request.decodes_records:
         base_offset = split.base_offset
         log_check = LogRangeCheck(
             deep=True, limit=request.decompression_limit, base_offset=base_offset
         )
-        for run, records in reader.records(split, read_lazy_records):
+        for run, records in reader.iter_record_runs(split, read_lazy_records):
             run_summary = summarize_batches(run.batches)
             if is_legacy(run):
                 run_summary["records"] = len(records)
@@ -102,7 +102,7 @@ def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
         if reader.boundary is not None:
             reader.boundary.checks |= collect_facts(log_check.checks)
     else:
-        for block in reader.blocks(split):
+        for block in reader.iter_blocks(split):
             summary = merge_summaries(summary, summarize_batches(block.batches))
             # Only decompression shows the number and checksums of the messages in wrappers.
             for run in split_runs(block):
@@ -121,14 +121,14 @@ def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
 
 def check_splits(request: ReadRequest, splits: Sequence[FileSplit]) -> Iterator[SplitCheckResult]:
     """Check splits in order; small local logs are checked together."""
-    for group in group_small_splits(splits):
-        group_results = _check_small_logs(request, group) if len(group) > 1 else [None]
-        for split, result in zip(group, group_results, strict=True):
-            final_result = result
-            if final_result is None:
+    for split_group in group_small_splits(splits):
+        group_results = _check_small_logs(request, split_group) if len(split_group) > 1 else [None]
+        for split, group_result in zip(split_group, group_results, strict=True):
+            check_result = group_result
+            if check_result is None:
                 with name_file_in_errors(split):
-                    final_result = check_split(request, split)
-            yield final_result
+                    check_result = check_split(request, split)
+            yield check_result
 
 
 def _check_small_logs(
@@ -136,14 +136,14 @@ def _check_small_logs(
 ) -> list[SplitCheckResult | None]:
     """Check a group of small logs; None for each log that must be checked individually."""
     small_logs = read_checked_logs([input_file(split) for split in splits])
-    if request.deep:
+    if request.decodes_records:
         mark_invalid_records(small_logs, request.decompression_limit)
-    has_same_size = small_logs.sizes == np.array([split.size for split in splits])
-    are_valid = (small_logs.is_valid & has_same_size).tolist()
+    same_size_mask = small_logs.sizes == np.array([split.file_size for split in splits])
+    valid_flags = (small_logs.is_valid & same_size_mask).tolist()
     split_summaries = summarize_files(small_logs.batches, small_logs.file_of_batch, len(splits))
     return [
         SplitCheckResult(split_summary, [], None) if is_valid else None
-        for split_summary, is_valid in zip(split_summaries, are_valid, strict=True)
+        for split_summary, is_valid in zip(split_summaries, valid_flags, strict=True)
     ]
 
 
@@ -173,7 +173,7 @@ def decode_finding(stored_finding: dict[str, Any]) -> Finding:
     """Restore a stored finding."""
     return Finding(
         stored_finding["file"],
-        codes_by_name()[stored_finding["code"]],
+        finding_code_by_name()[stored_finding["code"]],
         stored_finding["position"],
         stored_finding["words"],
         offset=stored_finding["offset"],
@@ -183,16 +183,16 @@ def decode_finding(stored_finding: dict[str, Any]) -> Finding:
     )
 
 
-def decode_boundary(result: dict[str, Any]) -> SplitBoundary | None:
+def decode_boundary(stored_result: dict[str, Any]) -> SplitBoundary | None:
     """The boundary in a result; None if no batch begins in the split."""
-    return SplitBoundary(**result["edges"]) if result.get("edges") else None
+    return SplitBoundary(**stored_result["edges"]) if stored_result.get("edges") else None
 
 
 def count_severities(count_by_code: dict[str, int]) -> SegmentSummary:
     """The numbers of errors, warnings and notes, from counts by code."""
-    codes = codes_by_name()
+    code_by_name = finding_code_by_name()
     count_by_severity: SegmentSummary = {f"{severity.value}s": 0 for severity in Severity}
-    for name, n in count_by_code.items():
-        count_name = f"{codes[name].severity.value}s"
-        count_by_severity[count_name] = (count_by_severity[count_name] or 0) + n
+    for code_name, n_findings in count_by_code.items():
+        severity_key = f"{code_by_name[code_name].severity.value}s"
+        count_by_severity[severity_key] = (count_by_severity[severity_key] or 0) + n_findings
     return count_by_severity

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from kfmt_cli.core.source import FileSource, Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.file_access import open_descriptor
+from kfmt_cli.disk.file_access import open_file_descriptor
 from kfmt_cli.disk.file_names import MANIFEST_SUFFIX, REMOTE_SEGMENT_NAME
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.read_request import ReadRequest
 
 if TYPE_CHECKING:
-    from kfmt_cli.disk.tiered import ChunkedLog
+    from kfmt_cli.disk.chunked_log import ChunkedLog
 
 MAX_CHUNKING_BYTES = 4 << 10  # of an encoded chunking; a segment of 1 GiB has 300 to 1,500
 
@@ -45,7 +45,7 @@ class ManifestCache:
             self._contents_by_prefix[object_prefix] = version, contents
         return contents
 
-    def drop_unlisted(self, listed_versions: dict[str, ManifestVersion]) -> None:
+    def drop_unlisted_manifests(self, listed_versions: dict[str, ManifestVersion]) -> None:
         """Remove the manifests that are no longer listed."""
         for object_prefix in self._contents_by_prefix.keys() - listed_versions.keys():
             del self._contents_by_prefix[object_prefix]
@@ -72,15 +72,15 @@ def _read_manifest_contents(object_prefix: str, listed_size: int | None) -> Mani
         topic_partition.topic,
         topic_partition.partition,
         topic_id_partition.topic_id,
-    ), manifest.chunking.to_bytes()
+    ), manifest.chunk_encoding.to_bytes()
 
 
 def load_tiered_log(
-    request: ReadRequest, path: str, object_size: int, chunking: bytes
+    request: ReadRequest, path: str, object_size: int, encoded_chunking: bytes
 ) -> ChunkedLog:
     """The log of a segment; raises InputError. object_size: the bytes of the object with the
-    chunks. chunking: encoded; empty to read it from the manifest."""
-    from kfmt_cli.disk.tiered import open_chunked_log
+    chunks. encoded_chunking: encoded; empty to read it from the manifest."""
+    from kfmt_cli.disk.chunked_log import open_chunked_log
     from kfmt_cli.disk.tiered_keys import PrivateKey
     from kfmt_cli.disk.tiered_manifest import ChunkEncoding
 
@@ -89,7 +89,7 @@ def load_tiered_log(
     )
     object_prefix = path.removesuffix(".log")
     decoded_chunking = ChunkEncoding.from_bytes(
-        chunking or _read_manifest_contents(object_prefix, None)[1]
+        encoded_chunking or _read_manifest_contents(object_prefix, None)[1]
     )
     return open_chunked_log(
         object_prefix,
@@ -102,31 +102,31 @@ def load_tiered_log(
 
 def with_log_size(request: ReadRequest, split: FileSplit, contents: ManifestContents) -> FileSplit:
     """A split with the original size of its segment's log; raises InputError."""
-    topic_id_partition, chunking = contents
-    size = load_tiered_log(request, split.path, split.size, chunking).size
+    topic_id_partition, encoded_chunking = contents
+    log_bytes = load_tiered_log(request, split.path, split.file_size, encoded_chunking).size
     return FileSplit(
-        *(split.path, split.kind, split.base_offset, size, split.modified, 0, size),
+        *(split.path, split.kind, split.base_offset, log_bytes, split.modified_ns, 0, log_bytes),
         is_tiered=True,
-        object_size=split.size,
+        object_size=split.file_size,
         topic_id_partition=topic_id_partition,
-        encoded_chunking=chunking if len(chunking) <= MAX_CHUNKING_BYTES else b"",
+        encoded_chunking=encoded_chunking if len(encoded_chunking) <= MAX_CHUNKING_BYTES else b"",
     )
 
 
 def open_tiered_source(
-    request: ReadRequest, object_size: int, chunking: bytes, path: str
+    request: ReadRequest, object_size: int, encoded_chunking: bytes, path: str
 ) -> Source:
     """A source of a log's bytes; raises InputError. Other arguments: see `load_tiered_log`."""
-    from kfmt_cli.disk.tiered import ChunkedSource
+    from kfmt_cli.disk.chunked_log import ChunkedSource
 
-    return ChunkedSource(load_tiered_log(request, path, object_size, chunking), path)
+    return ChunkedSource(load_tiered_log(request, path, object_size, encoded_chunking), path)
 
 
-def _open_object(listed_size: int | None, path: str, name: str) -> Source:
+def _open_object(listed_size: int | None, path: str, display_name: str) -> Source:
     """A stored object, not decoded. listed_size: its size in a listing, None if unknown."""
     if not is_local(path):
         return StoredSource(path, listed_size)
     try:
-        return FileSource(open_descriptor(path), name)
+        return FileSource(open_file_descriptor(path), display_name)
     except OSError as error:
-        raise InputError(f"{name}: {error.strerror}", file=path) from error
+        raise InputError(f"{display_name}: {error.strerror}", file=path) from error

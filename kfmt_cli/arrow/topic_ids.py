@@ -10,7 +10,7 @@ from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.disk.mounts import MOUNTS
-from kfmt_cli.errors import InputError, WrongKindError
+from kfmt_cli.errors import InputError, WrongFileKindError
 from kfmt_cli.execution.file_split import FileSplit
 
 PARTITION_METADATA_NAME = min(PARTITION_METADATA_KIND.names)
@@ -20,10 +20,10 @@ class TopicIdCache(dict[str, "str | None"]):
     """Topic ids by directory, each read at its first lookup."""
 
     def __missing__(self, directory: str) -> str | None:
-        self[directory] = read_topic_id_in(directory)
+        self[directory] = read_directory_topic_id(directory)
         return self[directory]
 
-    def find(self, split: FileSplit) -> str | None:
+    def find_topic_id(self, split: FileSplit) -> str | None:
         """The topic id of a split: from its manifest, or from the directory's partition.metadata;
         None if neither has it. Raises InputError."""
         return (
@@ -33,17 +33,21 @@ class TopicIdCache(dict[str, "str | None"]):
         )
 
 
-def read_topic_id_in(directory: str) -> str | None:
+def read_directory_topic_id(directory: str) -> str | None:
     """The topic id in a directory's partition.metadata; None without a valid one. Raises
     InputError if the system or the store cannot read it."""
-    path = f"{directory}/{PARTITION_METADATA_NAME}"
-    file = classify_file(path, path)
+    metadata_path = f"{directory}/{PARTITION_METADATA_NAME}"
+    metadata_file = classify_file(metadata_path, metadata_path)
     try:
-        if is_local(path) or MOUNTS.find(path) is not None:
-            return format_uuid(read_topic_id(file))
-        data = read_file_bytes(path)  # in one request
-        return None if data is None else format_uuid(parse_topic_id(file, data))
-    except (StartError, WrongKindError):
+        if is_local(metadata_path) or MOUNTS.find_tree_and_subpath(metadata_path) is not None:
+            return format_uuid(read_topic_id(metadata_file))
+        metadata_bytes = read_file_bytes(metadata_path)  # in one request
+        return (
+            None
+            if metadata_bytes is None
+            else format_uuid(parse_topic_id(metadata_file, metadata_bytes))
+        )
+    except (StartError, WrongFileKindError):
         return None
     except InputError as error:
         if error.is_missing:

@@ -28,32 +28,34 @@ def iter_recovered_blocks(
     last_offset_before_block = segment_base_offset - 1
     is_truncated = False
     for block in blocks:
-        n = (
+        n_recovered = (
             0
             if is_truncated
-            else _count_recovered(block, last_offset_before_block, segment_base_offset)
+            else _count_recovered_batches(block, last_offset_before_block, segment_base_offset)
         )
         has_error = has_errors(block.findings)
-        is_truncated |= n < len(block.batches) or has_error
-        if n:
-            last_offset_before_block = int(block.batches.last_offset[n - 1])
-        yield block, n
+        is_truncated |= n_recovered < len(block.batches) or has_error
+        if n_recovered:
+            last_offset_before_block = int(block.batches.last_offset[n_recovered - 1])
+        yield block, n_recovered
 
 
-def _count_recovered(block: Block, last_offset_before_block: int, segment_base_offset: int) -> int:
+def _count_recovered_batches(
+    block: Block, last_offset_before_block: int, segment_base_offset: int
+) -> int:
     """The number of batches in the block before the first refused one."""
     batches = block.batches
-    n = len(batches)
+    n_recovered = len(batches)
     error_positions = [finding.position or 0 for finding in filter(is_error, block.findings)]
     if error_positions:
-        n = int((batches.position < min(error_positions)).sum())
+        n_recovered = int((batches.position < min(error_positions)).sum())
     refused_rows = np.flatnonzero(
-        refused_mask(batches, last_offset_before_block, segment_base_offset)
+        refused_batch_mask(batches, last_offset_before_block, segment_base_offset)
     )
-    return min(n, int(refused_rows[0])) if len(refused_rows) else n
+    return min(n_recovered, int(refused_rows[0])) if len(refused_rows) else n_recovered
 
 
-def refused_mask(
+def refused_batch_mask(
     batches: BatchTable, last_offset_before_block: int, segment_base_offset: int
 ) -> BoolArray:
     """Which batches a recovering broker refuses.
@@ -63,11 +65,11 @@ def refused_mask(
     first batch.
     """
     base_offsets, last_offsets = batches.base_offset, batches.last_offset
-    previous_offsets = np.concatenate([[last_offset_before_block], last_offsets])[:-1]
-    refused: BoolArray = (batches.crc_valid == 0) | (base_offsets <= previous_offsets)
-    refused |= (batches.is_v2 == 1) & (batches.last_offset_delta < 0)
+    previous_last_offsets = np.concatenate([[last_offset_before_block], last_offsets])[:-1]
+    is_refused: BoolArray = (batches.crc_valid == 0) | (base_offsets <= previous_last_offsets)
+    is_refused |= (batches.is_v2 == 1) & (batches.last_offset_delta < 0)
     return (
-        refused
+        is_refused
         | (base_offsets < segment_base_offset)
         | (last_offsets - segment_base_offset > MAX_RELATIVE_OFFSET)
     )

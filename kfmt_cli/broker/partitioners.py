@@ -35,47 +35,55 @@ def murmur2(key: bytes) -> int:
         ) * _MURMUR2_FACTOR & _UINT32_MASK
     hash_value = (hash_value ^ hash_value >> 13) * _MURMUR2_FACTOR & _UINT32_MASK
     hash_value ^= hash_value >> 15
-    return _to_int32(hash_value)
+    return _to_signed_int32(hash_value)
 
 
-def partition_keys(data: bytes, starts: IntArray, sizes: IntArray, n_partitions: int) -> IntArray:
+def compute_key_partitions(
+    key_bytes: bytes, key_starts: IntArray, key_sizes: IntArray, n_partitions: int
+) -> IntArray:
     """The partition to which Java's default partitioner sends each key.
 
-    data: the bytes that contain the keys. starts, sizes: the first byte and the size of each key in
-    `data`; the sizes are 0 or more.
+    key_bytes: the bytes that contain the keys. key_starts, key_sizes: the first byte and the size
+    of each key in `key_bytes`; the sizes are 0 or more.
     """
-    view = np.frombuffer(data, np.uint8)
-    hashes = (_MURMUR2_SEED ^ sizes).astype(np.uint32)
-    short_sizes = np.where(sizes < _LARGE_KEY_BYTES, sizes, 0)
-    for position in range(0, int(short_sizes.max(initial=0)) & ~3, 4):
-        rows = np.flatnonzero(short_sizes >= position + 4)
-        words = _read_words(view, starts[rows] + position, np.full(len(rows), 4)) * np.uint32(
-            _MURMUR2_FACTOR
-        )
+    byte_view = np.frombuffer(key_bytes, np.uint8)
+    hashes = (_MURMUR2_SEED ^ key_sizes).astype(np.uint32)
+    short_key_sizes = np.where(key_sizes < _LARGE_KEY_BYTES, key_sizes, 0)
+    for position in range(0, int(short_key_sizes.max(initial=0)) & ~3, 4):
+        key_rows = np.flatnonzero(short_key_sizes >= position + 4)
+        words = _read_words(
+            byte_view, key_starts[key_rows] + position, np.full(len(key_rows), 4)
+        ) * np.uint32(_MURMUR2_FACTOR)
         words = (words ^ words >> np.uint32(24)) * np.uint32(_MURMUR2_FACTOR)
-        hashes[rows] = hashes[rows] * np.uint32(_MURMUR2_FACTOR) ^ words
-    rows = np.flatnonzero(short_sizes & 3)
-    trailing_bytes = _read_words(
-        view, starts[rows] + (short_sizes[rows] & ~3), short_sizes[rows] & 3
+        hashes[key_rows] = hashes[key_rows] * np.uint32(_MURMUR2_FACTOR) ^ words
+    key_rows = np.flatnonzero(short_key_sizes & 3)
+    trailing_values = _read_words(
+        byte_view,
+        key_starts[key_rows] + (short_key_sizes[key_rows] & ~3),
+        short_key_sizes[key_rows] & 3,
     )
-    hashes[rows] = (hashes[rows] ^ trailing_bytes) * np.uint32(_MURMUR2_FACTOR)
+    hashes[key_rows] = (hashes[key_rows] ^ trailing_values) * np.uint32(_MURMUR2_FACTOR)
     hashes = (hashes ^ hashes >> np.uint32(13)) * np.uint32(_MURMUR2_FACTOR)
     hashes ^= hashes >> np.uint32(15)
-    for row in np.flatnonzero(sizes >= _LARGE_KEY_BYTES).tolist():
-        start, size = int(starts[row]), int(sizes[row])
-        hashes[row] = murmur2(data[start : start + size]) & _UINT32_MASK
+    for key_row in np.flatnonzero(key_sizes >= _LARGE_KEY_BYTES).tolist():
+        key_start, key_size = int(key_starts[key_row]), int(key_sizes[key_row])
+        hashes[key_row] = murmur2(key_bytes[key_start : key_start + key_size]) & _UINT32_MASK
     key_partitions: IntArray = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % n_partitions
     return key_partitions
 
 
 def _read_words(
-    view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], starts: IntArray, sizes: IntArray
+    byte_view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]],
+    word_starts: IntArray,
+    word_sizes: IntArray,
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint32]]:
     """Up to four bytes from each start onward, as a little-endian number."""
-    words = np.zeros(len(starts), np.uint32)
-    for i in range(4):
-        rows = np.flatnonzero(sizes > i)
-        words[rows] |= view[starts[rows] + i].astype(np.uint32) << np.uint32(8 * i)
+    words = np.zeros(len(word_starts), np.uint32)
+    for byte_index in range(4):
+        rows = np.flatnonzero(word_sizes > byte_index)
+        words[rows] |= byte_view[word_starts[rows] + byte_index].astype(np.uint32) << np.uint32(
+            8 * byte_index
+        )
     return words
 
 
@@ -84,11 +92,11 @@ def fnv1a(key: bytes) -> int:
     hash_value = _FNV_BASIS
     for byte in key:
         hash_value = (hash_value ^ byte) * _FNV_PRIME & _UINT32_MASK
-    return abs(_to_int32(hash_value))
+    return abs(_to_signed_int32(hash_value))
 
 
-def _to_int32(value: int) -> int:
-    return value - (1 << 32) if value >> 31 else value
+def _to_signed_int32(unsigned_value: int) -> int:
+    return unsigned_value - (1 << 32) if unsigned_value >> 31 else unsigned_value
 
 
 # The partitioners by librdkafka's names; with _random, they differ only for records without a key.

@@ -58,151 +58,175 @@ class SegmentRetention:
     """Whether `deletable_at` is that late only because of a timestamp in the future."""
 
 
-def check_retention(
+def compute_retention(
     segments: Sequence[RetentionSegmentFacts],
     settings: TopicSettings,
-    bounds: DeletionBounds,
+    deletion_bounds: DeletionBounds,
     now_ms: int,
 ) -> list[SegmentRetention]:
     """The effect of a retention check now on each segment. segments: in base offset order."""
-    return list(_RetentionCheck(segments, settings, bounds, now_ms).iter_segments())
+    return list(
+        _RetentionCheck(segments, settings, deletion_bounds, now_ms).iter_segment_retentions()
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _RetentionCheck:
     segments: Sequence[RetentionSegmentFacts]
     settings: TopicSettings
-    bounds: DeletionBounds
+    deletion_bounds: DeletionBounds
     now_ms: int
 
-    def iter_segments(self) -> Iterator[SegmentRetention]:
+    def iter_segment_retentions(self) -> Iterator[SegmentRetention]:
         """The effect on each segment."""
         settings, deletion_reasons = self.settings, self._deletion_reasons()
-        previous_retained: SegmentRetention | None = None  # the last segment that is kept
-        for i, segment in enumerate(self.segments):
-            is_active = i == len(self.segments) - 1
+        previous_retention: SegmentRetention | None = None  # the last segment that is kept
+        for segment_number, segment in enumerate(self.segments):
+            is_active = segment_number == len(self.segments) - 1
             deletable_at = (
                 None if is_active and segment.size == 0 else _expiry_time_ms(segment, settings)
             )
-            if i in deletion_reasons:
-                reason = deletion_reasons[i]
+            if segment_number in deletion_reasons:
+                retention_reason = deletion_reasons[segment_number]
                 if is_active:
-                    reason += "; it is the last segment, so the broker rolls a new one first"
-                yield SegmentRetention(segment, is_active, True, deletable_at, reason)
+                    retention_reason += (
+                        "; it is the last segment, so the broker rolls a new one first"
+                    )
+                yield SegmentRetention(segment, is_active, True, deletable_at, retention_reason)
                 continue
-            if previous_retained is not None:  # no segment is deleted before the earlier ones
+            if previous_retention is not None:  # no segment is deleted before the earlier ones
                 deletable_at = (
                     None
-                    if deletable_at is None or previous_retained.deletable_at is None
-                    else max(deletable_at, previous_retained.deletable_at)
+                    if deletable_at is None or previous_retention.deletable_at is None
+                    else max(deletable_at, previous_retention.deletable_at)
                 )
             is_suspiciously_late = (
                 deletable_at is not None
                 and deletable_at > self.now_ms + settings.effective_retention_ms + DAY_MS
             )
-            reason = self._retention_reason(i, follows_retained=previous_retained is not None)
-            previous_retained = SegmentRetention(
-                segment, is_active, False, deletable_at, reason, is_suspiciously_late
+            retention_reason = self._retention_reason(
+                segment_number, follows_retained=previous_retention is not None
             )
-            yield previous_retained
+            previous_retention = SegmentRetention(
+                segment, is_active, False, deletable_at, retention_reason, is_suspiciously_late
+            )
+            yield previous_retention
 
     def _deletion_reasons(self) -> dict[int, str]:
         """The reason for each deleted segment, by index; the oldest segments, without a gap."""
         segments = self.segments
         settings = self.settings
-        log_start_offset = self.bounds.log_start_offset
-        reason_by_index: dict[int, str] = {}
+        log_start_offset = self.deletion_bounds.log_start_offset
+        reason_by_number: dict[int, str] = {}
         # Each rule deletes segments in order, up to the first that it keeps.
-        for i in range(len(segments) - 1):
-            if segments[i + 1].base_offset > log_start_offset or not self._is_deletable(i):
+        for segment_number in range(len(segments) - 1):
+            if segments[
+                segment_number + 1
+            ].base_offset > log_start_offset or not self._is_deletion_allowed(segment_number):
                 break
-            reason_by_index[i] = f"it ends before the log start offset {log_start_offset}"
-        if not settings.deletes:
-            return reason_by_index
+            reason_by_number[segment_number] = (
+                f"it ends before the log start offset {log_start_offset}"
+            )
+        if not settings.has_delete_policy:
+            return reason_by_number
         excess_bytes = (
-            sum(segment.size for segment in segments[len(reason_by_index) :])
+            sum(segment.size for segment in segments[len(reason_by_number) :])
             - settings.effective_retention_bytes
         )
-        for i in range(len(reason_by_index), len(segments)):
-            excess_bytes -= segments[i].size
+        for segment_number in range(len(reason_by_number), len(segments)):
+            excess_bytes -= segments[segment_number].size
             if (
                 settings.effective_retention_bytes < 0
                 or excess_bytes < 0
-                or not self._is_deletable(i)
+                or not self._is_deletion_allowed(segment_number)
             ):
                 break
-            reason_by_index[i] = (
-                f"the partition exceeds {settings.size_limit_name} "
+            reason_by_number[segment_number] = (
+                f"the partition exceeds {settings.size_setting_name} "
                 f"({settings.effective_retention_bytes})"
             )
-        for i in range(len(reason_by_index), len(segments)):
-            if not self._has_expired(segments[i]) or not self._is_deletable(i):
+        for segment_number in range(len(reason_by_number), len(segments)):
+            if not self._has_expired(segments[segment_number]) or not self._is_deletion_allowed(
+                segment_number
+            ):
                 break
-            reason_by_index[i] = _expiry_reason(segments[i], settings)
-        return reason_by_index
+            reason_by_number[segment_number] = _expiry_reason(segments[segment_number], settings)
+        return reason_by_number
 
     def _has_expired(self, segment: RetentionSegmentFacts) -> bool:
         retention_ms = self.settings.effective_retention_ms
         return retention_ms >= 0 and self.now_ms - segment.largest_timestamp > retention_ms
 
-    def _is_deletable(self, i: int) -> bool:
+    def _is_deletion_allowed(self, segment_number: int) -> bool:
         """Whether only the retention rules keep a segment."""
-        if i == len(self.segments) - 1 and self.segments[i].size == 0:
+        if segment_number == len(self.segments) - 1 and self.segments[segment_number].size == 0:
             return False
-        return not self._blocking_reason(i)
+        return not self._blocking_reason(segment_number)
 
-    def _blocking_reason(self, i: int) -> str:
+    def _blocking_reason(self, segment_number: int) -> str:
         """Why a segment is held back, or an empty string."""
-        segments, bounds = self.segments, self.bounds
+        segments, deletion_bounds = self.segments, self.deletion_bounds
         end_offset = (
-            segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end_offset
+            segments[segment_number + 1].base_offset
+            if segment_number + 1 < len(segments)
+            else segments[segment_number].end_offset
         )
-        if bounds.high_watermark is not None and bounds.high_watermark < end_offset:
-            return f"the high watermark ({bounds.high_watermark}) is before its end"
-        if bounds.remote_end_offset is not None and bounds.remote_end_offset < end_offset:
+        if (
+            deletion_bounds.high_watermark is not None
+            and deletion_bounds.high_watermark < end_offset
+        ):
+            return f"the high watermark ({deletion_bounds.high_watermark}) is before its end"
+        if (
+            deletion_bounds.remote_end_offset is not None
+            and deletion_bounds.remote_end_offset < end_offset
+        ):
             return "it has not been copied to remote storage yet"
         return ""
 
-    def _retention_reason(self, i: int, *, follows_retained: bool) -> str:
+    def _retention_reason(self, segment_number: int, *, follows_retained: bool) -> str:
         """Why a segment is kept."""
-        segment, settings = self.segments[i], self.settings
-        is_active = i == len(self.segments) - 1
-        if not settings.deletes:
-            if settings.compacts:
+        segment, settings = self.segments[segment_number], self.settings
+        is_active = segment_number == len(self.segments) - 1
+        if not settings.has_delete_policy:
+            if settings.has_compact_policy:
                 return "cleanup.policy is compact: only the log cleaner removes records"
             return "cleanup.policy is empty: neither retention nor the log cleaner removes records"
         if is_active and segment.size == 0:
             return "it is the active segment, which is empty"
-        if blocking_reason := self._blocking_reason(i):
+        if blocking_reason := self._blocking_reason(segment_number):
             return blocking_reason
         if follows_retained and self._has_expired(segment):
             return "it has expired, but an earlier segment is still retained"
         if settings.effective_retention_ms < 0:
             if settings.effective_retention_bytes < 0:
-                return f"neither {settings.time_limit_name} nor {settings.size_limit_name} is set"
+                return (
+                    f"neither {settings.time_setting_name} nor {settings.size_setting_name} is set"
+                )
             return (
-                f"only {settings.size_limit_name} applies, and without this segment and those "
+                f"only {settings.size_setting_name} applies, and without this segment and those "
                 "before it the partition would be smaller than that"
             )
         if segment.largest_timestamp > self.now_ms:
             return "its newest record has a timestamp in the future"
         if segment.timestamp_source == FROM_FILE_TIME:
-            return f"its file is newer than {settings.time_limit_name}; {segment.file_time_reason}"
+            return (
+                f"its file is newer than {settings.time_setting_name}; {segment.file_time_reason}"
+            )
         prefix = "it is the active segment, and " if is_active else ""
-        return f"{prefix}its newest record is within {settings.time_limit_name}"
+        return f"{prefix}its newest record is within {settings.time_setting_name}"
 
 
 def _expiry_reason(segment: RetentionSegmentFacts, settings: TopicSettings) -> str:
     if segment.timestamp_source == FROM_FILE_TIME:
-        return f"its file is older than {settings.time_limit_name}; {segment.file_time_reason}"
+        return f"its file is older than {settings.time_setting_name}; {segment.file_time_reason}"
     if segment.largest_timestamp == 0:
         return "its time index ends in zeros, so its newest record appears to be from 1970"
-    return f"its newest record is older than {settings.time_limit_name}"
+    return f"its newest record is older than {settings.time_setting_name}"
 
 
 def _expiry_time_ms(segment: RetentionSegmentFacts, settings: TopicSettings) -> int | None:
     """The first millisecond at which the time rule allows deletion."""
-    if not settings.deletes or settings.effective_retention_ms < 0:
+    if not settings.has_delete_policy or settings.effective_retention_ms < 0:
         return None
     return min(segment.largest_timestamp + settings.effective_retention_ms + 1, MAX_TIMESTAMP)
 
@@ -236,50 +260,60 @@ class SegmentRoll:
     """The size at which an append rolls the segment."""
     at_time: int | None
     """The timestamp at which an append rolls the segment, or None if time does not."""
-    text: str
+    description: str
 
 
 def predict_roll(
-    active: ActiveSegmentFacts, settings: TopicSettings, now_ms: int, all_expired: bool
+    active_segment: ActiveSegmentFacts,
+    settings: TopicSettings,
+    now_ms: int,
+    is_everything_expired: bool,
 ) -> SegmentRoll:
     """The next roll of the active segment, and its cause."""
-    at_time = None
-    if active.size and active.first_time is not None and active.first_time >= 0:
-        at_time = active.first_time + settings.segment_ms + 1
-    at_bytes = settings.segment_bytes
+    roll_timestamp = None
+    if (
+        active_segment.size
+        and active_segment.first_time is not None
+        and active_segment.first_time >= 0
+    ):
+        roll_timestamp = active_segment.first_time + settings.segment_ms + 1
+    roll_bytes = settings.segment_bytes
 
-    def roll(reason: str, text: str) -> SegmentRoll:
-        return SegmentRoll(active.name, reason, at_bytes, at_time, text)
+    def create_roll(reason: str, description: str) -> SegmentRoll:
+        return SegmentRoll(active_segment.name, reason, roll_bytes, roll_timestamp, description)
 
-    if all_expired:
-        return roll("retention", "at the next retention check: everything in it has expired")
-    if active.n_offset_entries >= settings.segment_index_bytes // 8:
-        return roll("index", "at the next append: its offset index is full")
-    if active.n_time_entries >= settings.segment_index_bytes // 12 - 1:
-        return roll("index", "at the next append: its time index is full")
-    if active.last_offset - active.base_offset >= MAX_RELATIVE_OFFSET:
-        return roll(
+    if is_everything_expired:
+        return create_roll("retention", "at the next retention check: everything in it has expired")
+    if active_segment.n_offset_entries >= settings.segment_index_bytes // 8:
+        return create_roll("index", "at the next append: its offset index is full")
+    if active_segment.n_time_entries >= settings.segment_index_bytes // 12 - 1:
+        return create_roll("index", "at the next append: its time index is full")
+    if active_segment.last_offset - active_segment.base_offset >= MAX_RELATIVE_OFFSET:
+        return create_roll(
             "offset", "at the next append: its last offset is 2^31 - 1 above its base offset"
         )
-    if active.size >= at_bytes:
-        return roll("size", "at the next append: segment.bytes is reached")
-    if at_time is not None and now_ms >= at_time:
-        return roll("time", "at the next append: its first batch is older than segment.ms")
-    if at_time is None:
-        return roll(
+    if active_segment.size >= roll_bytes:
+        return create_roll("size", "at the next append: segment.bytes is reached")
+    if roll_timestamp is not None and now_ms >= roll_timestamp:
+        return create_roll("time", "at the next append: its first batch is older than segment.ms")
+    if roll_timestamp is None:
+        return create_roll(
             "size", "by size; without timestamps, segment.ms counts from the broker's start"
         )
-    full_at_ms = _predict_time_at_size(active, at_bytes)
-    if full_at_ms is not None and full_at_ms < at_time:
-        return roll("size", "by size, at the write rate so far")
-    return roll("time", "by time (segment.ms since its first batch)")
+    full_time_ms = _predict_full_time_ms(active_segment, roll_bytes)
+    if full_time_ms is not None and full_time_ms < roll_timestamp:
+        return create_roll("size", "by size, at the write rate so far")
+    return create_roll("time", "by time (segment.ms since its first batch)")
 
 
-def _predict_time_at_size(active: ActiveSegmentFacts, size: int) -> int | None:
+def _predict_full_time_ms(active_segment: ActiveSegmentFacts, target_bytes: int) -> int | None:
     """When the segment reaches a size, at its growth rate so far; None if unknown."""
-    if active.first_time is None or active.last_time is None:
+    if active_segment.first_time is None or active_segment.last_time is None:
         return None
-    elapsed_ms = active.last_time - active.first_time
-    if elapsed_ms <= 0 or not active.size:
+    elapsed_ms = active_segment.last_time - active_segment.first_time
+    if elapsed_ms <= 0 or not active_segment.size:
         return None
-    return active.last_time + (size - active.size) * elapsed_ms // active.size
+    return (
+        active_segment.last_time
+        + (target_bytes - active_segment.size) * elapsed_ms // active_segment.size
+    )

@@ -40,47 +40,49 @@ class TopicSettings:
     max_compaction_lag_ms: int = (1 << 63) - 1
 
     @property
-    def deletes(self) -> bool:
+    def has_delete_policy(self) -> bool:
         """Whether old segments are deleted."""
         return "delete" in self.cleanup_policy
 
     @property
-    def compacts(self) -> bool:
+    def has_compact_policy(self) -> bool:
         """Whether the log is compacted."""
         return "compact" in self.cleanup_policy
 
     @property
     def effective_retention_ms(self) -> int:
         """How long a segment is kept on this disk, in milliseconds; negative: no limit."""
-        return self.local_retention_ms if self._has_local_ms else self.retention_ms
+        return self.local_retention_ms if self._has_local_retention_ms else self.retention_ms
 
     @property
-    def time_limit_name(self) -> str:
+    def time_setting_name(self) -> str:
         """The name of the setting used for `effective_retention_ms`."""
-        return f"{'local.' if self._has_local_ms else ''}retention.ms"
+        return f"{'local.' if self._has_local_retention_ms else ''}retention.ms"
 
     @property
-    def _has_local_ms(self) -> bool:
+    def _has_local_retention_ms(self) -> bool:
         return self.remote and self.local_retention_ms != -2
 
     @property
     def effective_retention_bytes(self) -> int:
         """How many bytes of a partition are kept on this disk; negative: no limit."""
-        return self.local_retention_bytes if self._has_local_bytes else self.retention_bytes
+        return (
+            self.local_retention_bytes if self._has_local_retention_bytes else self.retention_bytes
+        )
 
     @property
-    def size_limit_name(self) -> str:
+    def size_setting_name(self) -> str:
         """The name of the setting used for `effective_retention_bytes`."""
-        return f"{'local.' if self._has_local_bytes else ''}retention.bytes"
+        return f"{'local.' if self._has_local_retention_bytes else ''}retention.bytes"
 
     @property
-    def _has_local_bytes(self) -> bool:
+    def _has_local_retention_bytes(self) -> bool:
         return self.remote and self.local_retention_bytes != -2
 
-    def setting_value(self, name: str) -> object:
+    def setting_value(self, setting_name: str) -> object:
         """The value of a setting by its topic name, as in a topic configuration."""
-        value = getattr(self, FIELD_BY_TOPIC_SETTING[name])
-        return ",".join(sorted(value)) if name == "cleanup.policy" else value
+        field_value = getattr(self, FIELD_BY_TOPIC_SETTING[setting_name])
+        return ",".join(sorted(field_value)) if setting_name == "cleanup.policy" else field_value
 
 
 # The topic settings whose field is not spelled alike, by field.
@@ -94,7 +96,7 @@ FIELD_BY_TOPIC_SETTING = {
 }
 # The field and the factor of each broker setting. Later entries win: a broker prefers milliseconds
 # to minutes and minutes to hours.
-_FIELD_BY_BROKER_SETTING = {
+_FIELD_AND_FACTOR_BY_SETTING = {
     "log.retention.hours": ("retention_ms", _HOUR_MS),
     "log.retention.minutes": ("retention_ms", _MINUTE_MS),
     "log.retention.ms": ("retention_ms", 1),
@@ -115,23 +117,34 @@ _FIELD_BY_BROKER_SETTING = {
 
 def apply_properties(settings: TopicSettings, properties: Mapping[str, str]) -> TopicSettings:
     """The settings with broker properties applied, then topic properties; raises UsageError."""
-    changes: dict[str, object] = {}
-    for name, (field, factor) in _FIELD_BY_BROKER_SETTING.items():
-        if name in properties:
-            changes[field] = _parse_value(name, field, properties[name], factor)
-    for name, field in FIELD_BY_TOPIC_SETTING.items():
-        if name in properties:
-            changes[field] = _parse_value(name, field, properties[name], 1)
-    return replace(settings, **changes)  # type: ignore[arg-type]
+    value_by_field: dict[str, object] = {}
+    for setting_name, (field_name, unit_factor) in _FIELD_AND_FACTOR_BY_SETTING.items():
+        if setting_name in properties:
+            value_by_field[field_name] = _parse_setting_value(
+                setting_name, field_name, properties[setting_name], unit_factor
+            )
+    for setting_name, field_name in FIELD_BY_TOPIC_SETTING.items():
+        if setting_name in properties:
+            value_by_field[field_name] = _parse_setting_value(
+                setting_name, field_name, properties[setting_name], 1
+            )
+    return replace(settings, **value_by_field)  # type: ignore[arg-type]
 
 
 def overridden_fields(properties: Mapping[str, str]) -> set[str]:
     """The fields that broker or topic properties set."""
     field_by_setting = {
         **FIELD_BY_TOPIC_SETTING,
-        **{name: field for name, (field, _) in _FIELD_BY_BROKER_SETTING.items()},
+        **{
+            setting_name: field_name
+            for setting_name, (field_name, _) in _FIELD_AND_FACTOR_BY_SETTING.items()
+        },
     }
-    return {field for name, field in field_by_setting.items() if name in properties}
+    return {
+        field_name
+        for setting_name, field_name in field_by_setting.items()
+        if setting_name in properties
+    }
 
 
 def parse_cleanup_policy(text: str) -> frozenset[str]:
@@ -139,15 +152,17 @@ def parse_cleanup_policy(text: str) -> frozenset[str]:
     return frozenset(policy.strip() for policy in text.split(",") if policy.strip())
 
 
-def _parse_value(name: str, field: str, text: str, factor: int) -> object:
+def _parse_setting_value(
+    setting_name: str, field_name: str, value_text: str, unit_factor: int
+) -> object:
     try:
-        if field == "cleanup_policy":
-            return parse_cleanup_policy(text)
-        if field == "remote":
-            return text.strip().lower() == "true"
-        if field == "min_cleanable_ratio":
-            return float(text)
-        number = int(text)
+        if field_name == "cleanup_policy":
+            return parse_cleanup_policy(value_text)
+        if field_name == "remote":
+            return value_text.strip().lower() == "true"
+        if field_name == "min_cleanable_ratio":
+            return float(value_text)
+        number = int(value_text)
     except ValueError:
-        raise UsageError(f"{name}={text}: not a number") from None
-    return number * factor if number >= 0 else number
+        raise UsageError(f"{setting_name}={value_text}: not a number") from None
+    return number * unit_factor if number >= 0 else number

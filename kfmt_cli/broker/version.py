@@ -42,23 +42,28 @@ METADATA_VERSION_FEATURE = "metadata.version"
 class PredictedVersion:
     """The version that a prediction is made for, and why this one."""
 
-    version: KafkaVersion
+    kafka_version: KafkaVersion
     reason: str
 
     @property
     def json_members(self) -> dict[str, object]:
         """The version in the JSON contract."""
-        return {"kafka_version": self.version.name, "observed_on": [self.version.observed_on]}
+        return {
+            "kafka_version": self.kafka_version.name,
+            "observed_on": [self.kafka_version.observed_on],
+        }
 
 
-def format_predicted_versions(predictions: Iterable[PredictedVersion]) -> str:
+def format_predicted_versions(predicted_versions: Iterable[PredictedVersion]) -> str:
     """The versions and the reasons, for the end of a prediction."""
     reasons_by_version: dict[str, set[str]] = {}
-    for prediction in predictions:
-        reasons_by_version.setdefault(prediction.version.name, set()).add(prediction.reason)
+    for predicted_version in predicted_versions:
+        reasons_by_version.setdefault(predicted_version.kafka_version.name, set()).add(
+            predicted_version.reason
+        )
     descriptions = (
-        f"for Kafka {name}, {' or '.join(sorted(version_reasons))}"
-        for name, version_reasons in reasons_by_version.items()
+        f"for Kafka {version_name}, {' or '.join(sorted(version_reasons))}"
+        for version_name, version_reasons in reasons_by_version.items()
     )
     return "; ".join(sorted(descriptions))
 
@@ -66,22 +71,25 @@ def format_predicted_versions(predictions: Iterable[PredictedVersion]) -> str:
 DEFAULT_PREDICTED_VERSION = PredictedVersion(OLDEST_VERSION, "the default")
 
 
-def version_from_option(name: str) -> PredictedVersion:
+def version_from_option(version_name: str) -> PredictedVersion:
     """The version that the user named."""
     return PredictedVersion(
-        next(version for version in KAFKA_VERSIONS if version.name == name), "by --kafka-version"
+        next(version for version in KAFKA_VERSIONS if version.name == version_name),
+        "by --kafka-version",
     )
 
 
-def version_from_level(level: int) -> PredictedVersion:
+def version_from_feature_level(feature_level: int) -> PredictedVersion:
     """The version of a feature level of metadata.version; the newest one for a later level."""
-    if level > MAX_FEATURE_LEVEL:
+    if feature_level > MAX_FEATURE_LEVEL:
         reason = (
             f"the newest that kfmt knows; the metadata log has {METADATA_VERSION_FEATURE} "
-            f"level {level}"
+            f"level {feature_level}"
         )
         return PredictedVersion(NEWEST_VERSION, reason)
-    known_versions = [version for version in KAFKA_VERSIONS if version.first_feature_level <= level]
+    reached_versions = [
+        version for version in KAFKA_VERSIONS if version.first_feature_level <= feature_level
+    ]
     return PredictedVersion(
-        known_versions[-1] if known_versions else OLDEST_VERSION, "by the metadata log"
+        reached_versions[-1] if reached_versions else OLDEST_VERSION, "by the metadata log"
     )

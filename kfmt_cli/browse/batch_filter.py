@@ -32,7 +32,7 @@ class BatchFilter:
         """Whether the filter excludes any batch."""
         return self != BatchFilter()
 
-    def mask(self, batches: BatchTable) -> BoolArray:
+    def batch_mask(self, batches: BatchTable) -> BoolArray:
         """The mask of the listed batches."""
         mask = np.ones(len(batches), np.bool_)
         if self.codec is not None:
@@ -50,39 +50,39 @@ class BatchFilter:
         return mask
 
     @property
-    def text(self) -> str:
+    def typed_text(self) -> str:
         """The filter as typed."""
         terms = []
         if self.codec is not None:
             terms.append(f"codec={self.codec}")
         if self.producer_id is not None:
             terms.append(f"producer={self.producer_id}")
-        for name in FLAG_NAMES:
-            expected_flag = getattr(self, name)
+        for flag_name in BATCH_FLAG_NAMES:
+            expected_flag = getattr(self, flag_name)
             if expected_flag is not None:
-                terms.append(name if expected_flag else f"-{name}")
+                terms.append(flag_name if expected_flag else f"-{flag_name}")
         return " ".join(terms)
 
 
-FLAG_NAMES = ("transactional", "control", "damaged")
+BATCH_FLAG_NAMES = ("transactional", "control", "damaged")
 
 
 def parse_batch_filter(text: str) -> BatchFilter:
     """The filter as typed, such as `codec=lz4 -control`; raises UsageError."""
-    fields: dict[str, str | int | bool] = {}
+    value_by_field: dict[str, str | int | bool] = {}
     for term in text.split():
-        name, separator, value = term.partition("=")
-        flag = name.removeprefix("-")
-        if name == "codec" and separator:
-            if value not in CODEC_NAMES:
-                raise unknown_name_error("codec", value, CODEC_NAMES)
-            fields["codec"] = value
-        elif name == "producer" and separator:
-            if not value.lstrip("-").isdigit():
-                raise UsageError(f"producer={value}: a producer id is a number")
-            fields["producer_id"] = int(value)
-        elif flag in FLAG_NAMES and not separator:
-            fields[flag] = not name.startswith("-")
+        term_name, equals_sign, term_value = term.partition("=")
+        flag_name = term_name.removeprefix("-")
+        if term_name == "codec" and equals_sign:
+            if term_value not in CODEC_NAMES:
+                raise unknown_name_error("codec", term_value, CODEC_NAMES)
+            value_by_field["codec"] = term_value
+        elif term_name == "producer" and equals_sign:
+            if not term_value.lstrip("-").isdigit():
+                raise UsageError(f"producer={term_value}: a producer id is a number")
+            value_by_field["producer_id"] = int(term_value)
+        elif flag_name in BATCH_FLAG_NAMES and not equals_sign:
+            value_by_field[flag_name] = not term_name.startswith("-")
         else:
             raise UsageError(f"{term!r}: not understood; use {BATCH_FILTER_SYNTAX}")
-    return BatchFilter(**fields)  # type: ignore[arg-type]
+    return BatchFilter(**value_by_field)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ FIRST_READ_BYTES = 1 << 16
 class IndexedBlock:
     """A block of a log, with the state needed to read it again."""
 
-    state: ReaderState
+    reader_state: ReaderState
     end_position: int
     """The position of the first byte after the block."""
     first_row: int
@@ -67,13 +67,13 @@ class BlockIndex:
             if log.size is None:
                 reason = "the file itself is compressed; unpack it to browse it"
                 raise InputError(f"{file.name}: {reason}")
-            self.size = log.size
+            self.file_bytes = log.size
             self._base_offset = log.base_offset
         with closing(self.open_file()) as source:
             if not isinstance(source, FileSource):
                 self.target_bytes = INDEX_AHEAD_BYTES
-        self._reading_state = ReaderState(0, 0, FIRST_READ_BYTES, self._base_offset, False)
-        self.extend(to_byte=1)
+        self._resume_state = ReaderState(0, 0, FIRST_READ_BYTES, self._base_offset, False)
+        self.extend_index(target_position=1)
 
     def open_file(self) -> Source:
         """Open the file; raises InputError."""
@@ -88,16 +88,16 @@ class BlockIndex:
     @property
     def n_batches(self) -> int:
         """The number of batches indexed so far, listed or not."""
-        return self._reading_state.n_batches
+        return self._resume_state.n_batches
 
     @property
     def end_position(self) -> int:
         """The byte at which the index ends."""
-        return self._reading_state.position
+        return self._resume_state.position
 
-    def extend(
+    def extend_index(
         self,
-        to_byte: int | None = None,
+        target_position: int | None = None,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         """Extend the index to the end of the file or to a byte. is_cancelled: returns True to
@@ -105,39 +105,41 @@ class BlockIndex:
         with self._lock:
             try:
                 with closing(self.open_file()) as source:
-                    self.size = max(source.size or 0, self.size)
+                    self.file_bytes = max(source.size or 0, self.file_bytes)
                     reader = LogReader(source, self._base_offset)
-                    for block in reader.resume(self._reading_state):
-                        self.blocks.append(self._index_block(block, reader.state))
-                        self._reading_state = reader.state
-                        if is_cancelled() or (to_byte is not None and self.end_position >= to_byte):
+                    for block in reader.iter_blocks_from_state(self._resume_state):
+                        self.blocks.append(self._index_block(block, reader.reader_state))
+                        self._resume_state = reader.reader_state
+                        if is_cancelled() or (
+                            target_position is not None and self.end_position >= target_position
+                        ):
                             return
                 self.is_complete = True
             except InputError as error:
                 self.read_error, self.is_complete = str(error), True
 
-    def tail_error(self) -> str:
+    def follow_error(self) -> str:
         """Why the file cannot be followed: it is missing or has shrunk; empty otherwise."""
         try:
             with closing(self.open_file()) as source:
-                size = source.size
+                current_bytes = source.size
         except InputError as error:
             return str(error)
-        if size is not None and size < self.end_position:
-            return f"{self.file.name}: shrank from {self.end_position} to {size} bytes"
+        if current_bytes is not None and current_bytes < self.end_position:
+            return f"{self.file.name}: shrank from {self.end_position} to {current_bytes} bytes"
         return ""
 
-    def tail(self) -> bool:
+    def index_appended_bytes(self) -> bool:
         """Index what was appended to the file; returns whether the index has changed."""
-        previous_end = self.n_rows, self.end_position
+        previous_rows_and_end = self.n_rows, self.end_position
         with self._lock:
             blocks = list(self.blocks)
             while blocks and self._may_be_completed(blocks[-1]):
-                self._reading_state = blocks.pop().state
+                self._resume_state = blocks.pop().reader_state
             self.blocks = blocks  # other threads may still read the old list
         self.is_complete, self.read_error = False, ""
-        self.extend()
-        return (self.n_rows, self.end_position) != previous_end
+        self.extend_index()
+        return (self.n_rows, self.end_position) != previous_rows_and_end
 
     def _may_be_completed(self, indexed_block: IndexedBlock) -> bool:
         """Whether a damaged block reaches the end of the index and may be completed later."""
@@ -145,52 +147,55 @@ class BlockIndex:
 
     def _index_block(self, block: Block, next_state: ReaderState) -> IndexedBlock:
         batches = block.batches
-        n_rows = int(self.batch_filter.mask(batches).sum()) if self.batch_filter else len(batches)
+        n_rows = (
+            int(self.batch_filter.batch_mask(batches).sum()) if self.batch_filter else len(batches)
+        )
         has_batches = len(batches) > 0
-        is_uncompressed_v2 = (batches.compression == 0) & (batches.is_v2 == 1)
+        uncompressed_v2_mask = (batches.compression == 0) & (batches.is_v2 == 1)
         return IndexedBlock(
-            self._reading_state,
+            self._resume_state,
             next_state.position,
             self.n_rows,
             n_rows,
             int(batches.last_offset.max()) if has_batches else -1,
             int(batches.max_timestamp.max()) if has_batches else -1,
-            bool(is_uncompressed_v2.all()),
+            bool(uncompressed_v2_mask.all()),
             bool(batches.crc_valid.all()) and not block.findings,
         )
 
     # Finding blocks.
 
-    def find_by_row(self, row: int) -> IndexedBlock | None:
+    def find_block_by_row(self, row_index: int) -> IndexedBlock | None:
         """The block that contains a row."""
         blocks = self.blocks
-        i = bisect_right(blocks, row, key=lambda block: block.first_row) - 1
+        i = bisect_right(blocks, row_index, key=lambda block: block.first_row) - 1
         while i >= 0 and not blocks[i].n_rows:
             i -= 1
         indexed_block = blocks[i] if i >= 0 else None
         return (
             indexed_block
-            if indexed_block is not None and row < indexed_block.first_row + indexed_block.n_rows
+            if indexed_block is not None
+            and row_index < indexed_block.first_row + indexed_block.n_rows
             else None
         )
 
-    def find_by_byte(self, position: int) -> IndexedBlock | None:
+    def find_block_by_byte(self, position: int) -> IndexedBlock | None:
         """The block that contains a byte of the file."""
         blocks = self.blocks
-        i = bisect_right(blocks, position, key=lambda block: block.state.position) - 1
+        i = bisect_right(blocks, position, key=lambda block: block.reader_state.position) - 1
         return blocks[i] if i >= 0 and position < blocks[i].end_position else None
 
     def read_block(self, indexed_block: IndexedBlock) -> Block:
         """Read a block again, with only the listed batches; raises InputError."""
         with closing(self.open_file()) as source:
             reader = LogReader(source, self._base_offset)
-            block = next(reader.resume(indexed_block.state), None)
+            block = next(reader.iter_blocks_from_state(indexed_block.reader_state), None)
         if block is None:
             raise InputError(f"{self.file.name}: the file has shrunk")
         batches = block.batches
-        mask = batches.position < indexed_block.end_position  # the file may have grown since
+        listed_mask = batches.position < indexed_block.end_position  # the file may have grown since
         if self.batch_filter:
-            mask &= self.batch_filter.mask(batches)
-        if not mask.all():
-            block.batches = batches.select_rows(np.flatnonzero(mask))
+            listed_mask &= self.batch_filter.batch_mask(batches)
+        if not listed_mask.all():
+            block.batches = batches.select_rows(np.flatnonzero(listed_mask))
         return block

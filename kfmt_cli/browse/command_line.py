@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from kfmt_cli.browse.batch_filter import FLAG_NAMES, BatchFilter
+from kfmt_cli.browse.batch_filter import BATCH_FLAG_NAMES, BatchFilter
 from kfmt_cli.browse.log_search import SearchTerm
-from kfmt_cli.render.style import shell_quote
+from kfmt_cli.render.style import quote_for_shell
 
 
 class ViewKind(enum.Enum):
@@ -25,7 +25,7 @@ class ViewKind(enum.Enum):
 class ViewState:
     """The state of the screen."""
 
-    kind: ViewKind
+    view_kind: ViewKind
     path: str = ""
     """The path of the file, as commands accept it."""
     first_offset: int | None = None
@@ -43,57 +43,71 @@ class ViewState:
     """The options that decode keys and values."""
 
 
-def command_arguments(state: ViewState) -> list[str]:
+def command_arguments(view_state: ViewState) -> list[str]:
     """The arguments of the equivalent kfmt command, or of the first if there are several; raises
     UsageError."""
-    kind = state.kind
-    if kind is ViewKind.VIEW:
-        return list(state.command)
-    if kind is ViewKind.HITS:
-        assert state.search_term is not None
-        return ["find", state.path, *state.search_term.find_options[0]]
-    if kind is ViewKind.FIELDS:
-        return ["hex", state.path, *_location_options(state)]
-    if kind is ViewKind.BATCHES:
-        producer_id = state.batch_filter.producer_id
+    view_kind = view_state.view_kind
+    if view_kind is ViewKind.VIEW:
+        return list(view_state.command)
+    if view_kind is ViewKind.HITS:
+        assert view_state.search_term is not None
+        return ["find", view_state.path, *view_state.search_term.find_options[0]]
+    if view_kind is ViewKind.FIELDS:
+        return ["hex", view_state.path, *_location_options(view_state)]
+    if view_kind is ViewKind.BATCHES:
+        producer_id = view_state.batch_filter.producer_id
         producer_option = [] if producer_id is None else ["--producer-id", str(producer_id)]
-        json_option = ["--json"] if _jq_condition(state.batch_filter) else []
-        return ["dump", state.path, *_offset_options(state), *producer_option, *json_option]
-    json_option = ["--json"] if kind is ViewKind.PAYLOAD else []
+        json_option = ["--json"] if _jq_condition(view_state.batch_filter) else []
+        return [
+            "dump",
+            view_state.path,
+            *_offset_options(view_state),
+            *producer_option,
+            *json_option,
+        ]
+    json_option = ["--json"] if view_kind is ViewKind.PAYLOAD else []
     return [
         "dump",
-        state.path,
+        view_state.path,
         "--records",
-        *_offset_options(state),
-        *state.decoding_options,
+        *_offset_options(view_state),
+        *view_state.decoding_options,
         *json_option,
     ]
 
 
-def format_command(state: ViewState) -> str:
+def format_command(view_state: ViewState) -> str:
     """The equivalent command as typed in a shell."""
-    if state.kind is ViewKind.HITS and state.search_term is not None:
-        commands = (
-            ["kfmt", "find", state.path, *option] for option in state.search_term.find_options
+    if view_state.view_kind is ViewKind.HITS and view_state.search_term is not None:
+        argument_lists = (
+            ["kfmt", "find", view_state.path, *find_option]
+            for find_option in view_state.search_term.find_options
         )
-        return "; ".join(" ".join(map(shell_quote, command)) for command in commands)
-    command = " ".join(["kfmt", *map(shell_quote, command_arguments(state))])
-    condition = _jq_condition(state.batch_filter) if state.kind is ViewKind.BATCHES else ""
-    return f"{command} | jq -c {shell_quote(f'select({condition})')}" if condition else command
+        return "; ".join(" ".join(map(quote_for_shell, command)) for command in argument_lists)
+    command = " ".join(["kfmt", *map(quote_for_shell, command_arguments(view_state))])
+    condition = (
+        _jq_condition(view_state.batch_filter) if view_state.view_kind is ViewKind.BATCHES else ""
+    )
+    return f"{command} | jq -c {quote_for_shell(f'select({condition})')}" if condition else command
 
 
-def _location_options(state: ViewState) -> list[str]:
-    if state.record_offset is not None:
-        return ["--offset", str(state.record_offset), "--alone"]
-    return ["--position", str(state.batch_position or 0)]
+def _location_options(view_state: ViewState) -> list[str]:
+    if view_state.record_offset is not None:
+        return ["--offset", str(view_state.record_offset), "--alone"]
+    return ["--position", str(view_state.batch_position or 0)]
 
 
-def _offset_options(state: ViewState) -> list[str]:
-    if state.first_offset is None or state.last_offset is None:
+def _offset_options(view_state: ViewState) -> list[str]:
+    if view_state.first_offset is None or view_state.last_offset is None:
         return []
-    if state.first_offset > state.last_offset:
+    if view_state.first_offset > view_state.last_offset:
         return []
-    return ["--from-offset", str(state.first_offset), "--to-offset", str(state.last_offset)]
+    return [
+        "--from-offset",
+        str(view_state.first_offset),
+        "--to-offset",
+        str(view_state.last_offset),
+    ]
 
 
 def _jq_condition(batch_filter: BatchFilter) -> str:
@@ -101,10 +115,10 @@ def _jq_condition(batch_filter: BatchFilter) -> str:
     conditions = []
     if batch_filter.codec is not None:
         conditions.append(f'.attributes.compression=="{batch_filter.codec}"')
-    for name in FLAG_NAMES:
-        value = getattr(batch_filter, name)
-        if value is not None:
-            path = ".crc_valid" if name == "damaged" else f".attributes.{name}"
-            is_true = value != (name == "damaged")
-            conditions.append(path if is_true else f"({path}|not)")
+    for flag_name in BATCH_FLAG_NAMES:
+        expected_flag = getattr(batch_filter, flag_name)
+        if expected_flag is not None:
+            jq_path = ".crc_valid" if flag_name == "damaged" else f".attributes.{flag_name}"
+            is_true = expected_flag != (flag_name == "damaged")
+            conditions.append(jq_path if is_true else f"({jq_path}|not)")
     return " and ".join(conditions)

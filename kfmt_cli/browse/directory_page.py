@@ -12,28 +12,33 @@ from kfmt_cli.browse.partition_checks import NodeCheckResult
 from kfmt_cli.browse.views import VIEWS
 from kfmt_cli.disk.file_names import parse_topic_partition
 from kfmt_cli.findings.finding import Severity
-from kfmt_cli.render.style import escape_terminal, format_bytes, format_count
+from kfmt_cli.render.style import escape_unprintable, format_bytes, format_count
 
-MAX_DAMAGED_LINES = 12
+MAX_DAMAGED_NODES = 12
 
 
 def directory_page_lines(
-    node: DiskNode, check_results: Mapping[str, NodeCheckResult], checking_paths: Collection[str]
+    node: DiskNode,
+    check_results: Mapping[str, NodeCheckResult],
+    paths_being_checked: Collection[str],
 ) -> list[Text]:
     """The page of a directory."""
     partitions = list(node.iter_partitions())
     n_segments = sum(len(partition.logs()) for partition in partitions)
     topics = {parse_topic_partition(Path(partition.path).name)[0] for partition in partitions}
-    contents = format_count(len(partitions), "partition")
+    contents_text = format_count(len(partitions), "partition")
     if node.kind is not NodeKind.PARTITION:
-        contents += f" of {format_count(len(topics), 'topic')}"
-    verdict, *damage_lines = _damage_lines(
-        list(node.iter_checkable_nodes()), check_results, checking_paths
+        contents_text += f" of {format_count(len(topics), 'topic')}"
+    verdict_line, *damage_lines = _damage_lines(
+        list(node.iter_checkable_nodes()), check_results, paths_being_checked
     ) or [Text("")]
     lines = [
-        Text(f" {escape_terminal(node.display_path or node.label)}", style="bold"),
-        Text(f" {contents}, {format_count(n_segments, 'segment')}, {format_bytes(node.size)}"),
-        verdict,
+        Text(f" {escape_unprintable(node.display_path or node.label)}", style="bold"),
+        Text(
+            f" {contents_text}, {format_count(n_segments, 'segment')}, "
+            f"{format_bytes(node.total_bytes)}"
+        ),
+        verdict_line,
         Text(""),
         *(
             Text.assemble((f"  {view.key}  ", "bold cyan"), view.question).on(
@@ -56,7 +61,7 @@ def directory_page_lines(
 def _damage_lines(
     nodes: list[DiskNode],
     check_results: Mapping[str, NodeCheckResult],
-    checking_paths: Collection[str],
+    paths_being_checked: Collection[str],
 ) -> list[Text]:
     # The small files of a log directory count only if they are damaged.
     nodes = [
@@ -66,40 +71,44 @@ def _damage_lines(
     ]
     checked_nodes = [node for node in nodes if node.path in check_results]
     n_nodes = len(nodes)
-    noun = "input" if any(node.file is not None for node in nodes) else "partition"
-    if any(node.path in checking_paths for node in nodes):
-        return [Text(f" checking: {len(checked_nodes)} of {n_nodes} {noun}s …", style="dim")]
+    node_noun = "input" if any(node.file is not None for node in nodes) else "partition"
+    if any(node.path in paths_being_checked for node in nodes):
+        return [Text(f" checking: {len(checked_nodes)} of {n_nodes} {node_noun}s …", style="dim")]
     if not nodes:
         return []
     if not checked_nodes:
         return [Text(" not checked yet; press c to check", style="yellow")]
     damaged_nodes = [node for node in checked_nodes if _has_errors(check_results[node.path])]
-    coverage = (
+    coverage_text = (
         "" if len(checked_nodes) == n_nodes else f" ({len(checked_nodes)} of {n_nodes} checked)"
     )
     if not damaged_nodes:
-        return [Text(f" ✓ checked: no errors{coverage}", style="green")]
+        return [Text(f" ✓ checked: no errors{coverage_text}", style="green")]
     n_unread = sum(bool(check_results[node.path].check_error) for node in damaged_nodes)
-    verdict = f"{format_count(len(damaged_nodes) - n_unread, noun)} of {n_nodes} with errors"
+    verdict_text = (
+        f"{format_count(len(damaged_nodes) - n_unread, node_noun)} of {n_nodes} with errors"
+    )
     if n_unread:
-        unread_verdict = f"{format_count(n_unread, noun)} of {n_nodes} unread"
-        verdict = (
-            f"{verdict}, {n_unread} unread" if n_unread < len(damaged_nodes) else unread_verdict
+        unread_text = f"{format_count(n_unread, node_noun)} of {n_nodes} unread"
+        verdict_text = (
+            f"{verdict_text}, {n_unread} unread" if n_unread < len(damaged_nodes) else unread_text
         )
-    lines = [Text(f" ✗ {verdict}{coverage}", style="bold red")]
-    for node in damaged_nodes[:MAX_DAMAGED_LINES]:
-        result = check_results[node.path]
+    lines = [Text(f" ✗ {verdict_text}{coverage_text}", style="bold red")]
+    for node in damaged_nodes[:MAX_DAMAGED_NODES]:
+        check_result = check_results[node.path]
         code_names = dict.fromkeys(
             finding.code.name
-            for finding in result.findings
+            for finding in check_result.findings
             if finding.code.severity is Severity.ERROR
         )
-        summary = result.check_error or ", ".join(code_names)
-        lines.append(Text.assemble(f"   {escape_terminal(node.label):<24} ", (summary, "red")))
-    if len(damaged_nodes) > MAX_DAMAGED_LINES:
-        lines.append(Text(f"   and {len(damaged_nodes) - MAX_DAMAGED_LINES} more"))
+        error_summary = check_result.check_error or ", ".join(code_names)
+        lines.append(
+            Text.assemble(f"   {escape_unprintable(node.label):<24} ", (error_summary, "red"))
+        )
+    if len(damaged_nodes) > MAX_DAMAGED_NODES:
+        lines.append(Text(f"   and {len(damaged_nodes) - MAX_DAMAGED_NODES} more"))
     return lines
 
 
-def _has_errors(result: NodeCheckResult | None) -> bool:
-    return result is not None and result.mark[1] == "bad"
+def _has_errors(check_result: NodeCheckResult | None) -> bool:
+    return check_result is not None and check_result.tree_mark[1] == "bad"

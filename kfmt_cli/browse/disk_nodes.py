@@ -11,9 +11,9 @@ from pathlib import Path
 
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, is_segment_log
-from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition
+from kfmt_cli.disk.file_names import directory_marker_suffix, parse_topic_partition
 from kfmt_cli.disk.input_paths import InputPath, resolve_paths
-from kfmt_cli.disk.kinds import UNKNOWN_KIND, in_display_order
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, sort_for_display
 from kfmt_cli.disk.kinds.kind import InputFile
 
 MIN_NAME_DIGITS = 6  # minimum number of digits shown of a segment name
@@ -43,11 +43,11 @@ class DiskNode:
     file: InputFile | None = None
 
     @cached_property
-    def size(self) -> int:
+    def total_bytes(self) -> int:
         """The size of all files under the node in bytes."""
         if self.file is not None:
             return file_size(self.file)
-        return sum(child.size for child in self.children)
+        return sum(child.total_bytes for child in self.children)
 
     @property
     def has_files(self) -> bool:
@@ -57,7 +57,7 @@ class DiskNode:
     @property
     def is_log(self) -> bool:
         """Whether this is a file with batches."""
-        return self.file is not None and self.file.kind.read is None
+        return self.file is not None and self.file.kind.reader is None
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -70,7 +70,9 @@ class DiskNode:
     def display_paths(self) -> tuple[str, ...]:
         """The same paths as a user types them."""
         if self.kind in (NodeKind.ROOT, NodeKind.TOPIC):
-            return tuple(name for child in self.children for name in child.display_paths)
+            return tuple(
+                display_path for child in self.children for display_path in child.display_paths
+            )
         return (self.display_path,)
 
     def iter_partitions(self) -> Iterable[DiskNode]:
@@ -132,12 +134,12 @@ def _root_node(input_path: InputPath) -> DiskNode:
             partitions_by_parent.get(root_path, []),
             display_path,
         )
-    other_paths = (
+    paths_with_files = (
         path
         for path, directory in directory_by_path.items()
         if directory.files and not _is_partition(directory)
     )
-    directories = [
+    directory_nodes = [
         _directory_node(
             directory_by_path.get(path),
             path,
@@ -145,18 +147,19 @@ def _root_node(input_path: InputPath) -> DiskNode:
             partitions_by_parent.get(path, []),
             os.path.relpath(path, root_path),
         )
-        for path in sorted({*partitions_by_parent, *other_paths})
+        for path in sorted({*partitions_by_parent, *paths_with_files})
     ]
-    if len(directories) == 1 and directories[0].path != root_path:
-        directories[0].label = directories[0].display_path
-        return directories[0]
-    return DiskNode(NodeKind.ROOT, display_path, input_path.path, display_path, directories)
+    if len(directory_nodes) == 1 and directory_nodes[0].path != root_path:
+        directory_nodes[0].label = directory_nodes[0].display_path
+        return directory_nodes[0]
+    return DiskNode(NodeKind.ROOT, display_path, input_path.path, display_path, directory_nodes)
 
 
 def _is_partition(directory: DirectoryListing) -> bool:
-    name = Path(directory.path).name
+    directory_name = Path(directory.path).name
     return bool(directory.logs or directory.remote_logs) or (
-        parse_topic_partition(name)[0] is not None or directory_mark(name) != ""
+        parse_topic_partition(directory_name)[0] is not None
+        or directory_marker_suffix(directory_name) != ""
     )
 
 
@@ -170,43 +173,45 @@ def _directory_node(
     """A log directory: its topics, then its own files."""
     nodes_by_topic: dict[str, list[DiskNode]] = {}
     for partition in partitions:
-        node = _partition_node(partition, Path(partition.path).name)
-        topic = parse_topic_partition(Path(partition.path).name)[0] or node.label
-        nodes_by_topic.setdefault(topic, []).append(node)
-    children = [
+        partition_node = _partition_node(partition, Path(partition.path).name)
+        topic = parse_topic_partition(Path(partition.path).name)[0] or partition_node.label
+        nodes_by_topic.setdefault(topic, []).append(partition_node)
+    child_nodes = [
         nodes[0] if len(nodes) == 1 else DiskNode(NodeKind.TOPIC, topic, path, display_path, nodes)
         for topic, nodes in nodes_by_topic.items()
     ]
-    children += _file_nodes(directory)
-    return DiskNode(NodeKind.DIRECTORY, label, path, display_path, children)
+    child_nodes += _file_nodes(directory)
+    return DiskNode(NodeKind.DIRECTORY, label, path, display_path, child_nodes)
 
 
 def _partition_node(directory: DirectoryListing, label: str) -> DiskNode:
-    files = _file_nodes(directory)
+    file_nodes = _file_nodes(directory)
     return DiskNode(
-        NodeKind.PARTITION, format_display_name(label), directory.path, directory.name, files
+        NodeKind.PARTITION, format_display_name(label), directory.path, directory.name, file_nodes
     )
 
 
 def _file_nodes(directory: DirectoryListing | None) -> list[DiskNode]:
     if directory is None:
         return []
-    input_files = [directory.input_file(name) for name in in_display_order(directory.regular_files)]
-    logs_first = sorted(input_files, key=lambda file: not file.kind.holds_batches)
-    return [file_node(file) for file in logs_first]
+    input_files = [
+        directory.input_file(file_name) for file_name in sort_for_display(directory.regular_files)
+    ]
+    sorted_files = sorted(input_files, key=lambda file: not file.kind.has_batches)
+    return [file_node(file) for file in sorted_files]
 
 
 def file_node(file: InputFile, *, shows_full_name: bool = False) -> DiskNode:
     """The node of a file."""
-    name = format_display_name(Path(file.path).name)
-    label = format_display_name(file.name) if shows_full_name else _short_name(name)
+    file_name = format_display_name(Path(file.path).name)
+    label = format_display_name(file.name) if shows_full_name else _short_file_name(file_name)
     return DiskNode(NodeKind.FILE, label, file.path, file.name, file=file)
 
 
-def _short_name(name: str) -> str:
+def _short_file_name(file_name: str) -> str:
     """A segment file's name without most of its leading zeros."""
-    digits = name[:20]
-    if len(name) > 20 and digits.isdigit():
-        trimmed = digits.lstrip("0") or "0"
-        return f"…{trimmed.rjust(MIN_NAME_DIGITS, '0')}{name[20:]}"
-    return name
+    offset_digits = file_name[:20]
+    if len(file_name) > 20 and offset_digits.isdigit():
+        trimmed_digits = offset_digits.lstrip("0") or "0"
+        return f"…{trimmed_digits.rjust(MIN_NAME_DIGITS, '0')}{file_name[20:]}"
+    return file_name

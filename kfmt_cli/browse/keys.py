@@ -21,7 +21,7 @@ class KeyBinding:
     """The label in the footer."""
     doc: str
     """The description in the help."""
-    in_footer: bool = False
+    is_in_footer: bool = False
 
 
 KEY_BINDINGS: tuple[KeyBinding, ...] = (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kfmt_cli.browse.screen.app import BrowserApp
     from kfmt_cli.topics.payloads import PayloadDeclarations
 
-DEFAULT_SIZE = 80, 24  # without a terminal
+DEFAULT_TERMINAL_SIZE = 80, 24  # without a terminal
 
 
 def open_session(
@@ -26,21 +26,21 @@ def open_session(
     topic: str | None = None,
     payloads: PayloadDeclarations | None = None,
     decoding_options: tuple[str, ...] = (),
-    limit: DecompressionLimit | None = None,
+    decompression_limit: DecompressionLimit | None = None,
 ) -> BrowserSession:
     """The session for some paths; raises InputError if they have no Kafka files, and UsageError."""
     read_errors: list[str] = []
-    root = build_disk_tree(paths, read_errors.append)
-    if not root.children and root.file is None:
-        reason = read_errors[0] if read_errors else f"{root.display_path}: no Kafka files here"
+    root_node = build_disk_tree(paths, read_errors.append)
+    if not root_node.children and root_node.file is None:
+        reason = read_errors[0] if read_errors else f"{root_node.display_path}: no Kafka files here"
         raise InputError(reason)
     decoder = None if payloads is None else payloads.decoder
     return BrowserSession(
-        root,
+        root_node,
         decoder,
         decoding_options,
         topic,
-        limit or DecompressionLimit(),
+        decompression_limit or DecompressionLimit(),
         read_errors=read_errors,
     )
 
@@ -55,31 +55,35 @@ def run_session(session: BrowserSession, theme: str) -> int:
     if sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty():
         app.run()
         return ExitCode(app.return_code or 0)
-    width, height = shutil.get_terminal_size(DEFAULT_SIZE)
-    text = asyncio.run(render_first_screen(app, (width, height)))
-    os.write(sys.stdout.fileno(), text.encode("utf-8", "backslashreplace"))
+    width, height = shutil.get_terminal_size(DEFAULT_TERMINAL_SIZE)
+    first_screen_text = asyncio.run(render_first_screen(app, (width, height)))
+    os.write(sys.stdout.fileno(), first_screen_text.encode("utf-8", "backslashreplace"))
     return ExitCode.CLEAN
 
 
 async def render_first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
     """The text of the screen once all work in progress is done."""
     async with app.run_test(size=size) as pilot:
-        await wait_until_settled(app, pilot)
+        await wait_until_idle(app, pilot)
         return screen_text(app)
 
 
-async def wait_until_settled(app: BrowserApp, pilot: Any) -> None:
+async def wait_until_idle(app: BrowserApp, pilot: Any) -> None:
     """Wait until no thread is at work and everything is drawn."""
-    n_unchanged = 0  # times in a row that nothing changed: a finished worker may start another
+    n_unchanged_screens = (
+        0  # times in a row that nothing changed: a finished worker may start another
+    )
     previous_text = ""
-    while n_unchanged < 2:
+    while n_unchanged_screens < 2:
         await pilot.pause()
-        text = screen_text(app)
-        n_unchanged = n_unchanged + 1 if text == previous_text and is_fully_drawn(app) else 0
-        previous_text = text
+        current_text = screen_text(app)
+        n_unchanged_screens = (
+            n_unchanged_screens + 1 if current_text == previous_text and is_fully_drawn(app) else 0
+        )
+        previous_text = current_text
         if any(not worker.is_finished for worker in app.workers):
             await app.workers.wait_for_complete()
-            n_unchanged = 0
+            n_unchanged_screens = 0
 
 
 def is_fully_drawn(app: BrowserApp) -> bool:
@@ -96,8 +100,8 @@ def is_fully_drawn(app: BrowserApp) -> bool:
 
 def screen_text(app: BrowserApp) -> str:
     """The text on the screen."""
-    lines = app.screen._compositor.render_strips()
-    return "".join(f"{line.text.rstrip()}\n" for line in lines)
+    screen_lines = app.screen._compositor.render_strips()
+    return "".join(f"{line.text.rstrip()}\n" for line in screen_lines)
 
 
 async def render_svg(
@@ -108,8 +112,8 @@ async def render_svg(
 
     app = BrowserApp(open_session(tuple(paths)), theme=theme)
     async with app.run_test(size=size) as pilot:
-        await wait_until_settled(app, pilot)
+        await wait_until_idle(app, pilot)
         for key in keys:
             await pilot.press(key)
-            await wait_until_settled(app, pilot)
+            await wait_until_idle(app, pilot)
         return app.export_screenshot(title="kfmt browse")

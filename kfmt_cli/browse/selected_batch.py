@@ -20,14 +20,19 @@ from kfmt_cli.log.rows_reader import LogRowsReader, RowsAndFindings
 from kfmt_cli.render.row_rendering import render_rows
 from kfmt_cli.render.style import COLOUR_THEME
 from kfmt_cli.render.tables import record_table
-from kfmt_cli.render.tables.columns import add_line, format_heading
+from kfmt_cli.render.tables.columns import format_heading, write_row_line
 from kfmt_cli.render.template import TemplateBuilder
-from kfmt_cli.rows.columnar_rows import HEADER_NAMES, ColumnarRows, JsonObject, iter_objects
+from kfmt_cli.rows.columnar_rows import (
+    HEADER_COLUMN_BY_NAME,
+    ColumnarRows,
+    JsonObject,
+    iter_json_objects,
+)
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.rows.types.anatomy import AnatomyLine, section_lines
+from kfmt_cli.rows.types.anatomy import AnatomyLine, structure_lines
 from kfmt_cli.topics.decoder import Decoder
 
-MAX_NODES = 400  # nodes of an anatomy part whose fields are listed
+MAX_ANATOMY_NODES = 400  # nodes of an anatomy part whose fields are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class DisplayedPart:
     """The position of the first byte in the file, or 0 if the bytes were decompressed."""
     codec: str
     """The codec that the bytes were compressed with; empty for bytes of the file."""
-    lines: tuple[AnatomyLine, ...]
+    field_lines: tuple[AnatomyLine, ...]
 
 
 class SelectedBatch:
@@ -52,30 +57,36 @@ class SelectedBatch:
         block: Block,
         batch_index: int,
         decoder: Decoder | None,
-        limit: DecompressionLimit | None = None,
+        decompression_limit: DecompressionLimit | None = None,
     ) -> None:
         self.file = file
         self._decoder = decoder
-        self._limit = limit or DecompressionLimit()
+        self._decompression_limit = decompression_limit or DecompressionLimit()
         self._block = slice_block(block, batch_index, batch_index + 1)
         self.position = int(block.batches.position[batch_index])
-        data_start, end = int(block.batches.start[batch_index]), int(block.batches.end[batch_index])
-        self._data = block.data[data_start:end]
-        self.row_parts = self._read_rows(for_display=True)
+        start_index, end_index = (
+            int(block.batches.start[batch_index]),
+            int(block.batches.end[batch_index]),
+        )
+        self._batch_data = block.data[start_index:end_index]
+        self.rows_and_findings = self._read_rows(for_display=True)
         self.findings: list[Finding] = [
-            finding for part in self.row_parts for finding in part.findings
+            finding for part in self.rows_and_findings for finding in part.findings
         ]
 
     def _read_rows(self, *, for_display: bool) -> list[RowsAndFindings]:
         rows_reader = LogRowsReader(
-            True, limit=self._limit, decoder=self._decoder, as_text=for_display
+            True,
+            decompression_limit=self._decompression_limit,
+            decoder=self._decoder,
+            as_text=for_display,
         )
         block = replace(self._block, batches=self._block.batches.copy(), findings=[])
         return list(rows_reader.iter_rows(block))
 
     @property
     def _records(self) -> ColumnarRows | None:
-        record_rows = [part.rows.inner for part in self.row_parts]
+        record_rows = [part.rows.inner for part in self.rows_and_findings]
         return record_rows[0] if record_rows else None
 
     @property
@@ -92,8 +103,8 @@ class SelectedBatch:
         """The index of the record with an offset, or of the first record after it."""
         if self._records is None:
             return 0
-        indexes = (self._records.table.as_type(RecordTable).offset >= offset).nonzero()[0]
-        return int(indexes[0]) if len(indexes) else max(self.n_records - 1, 0)
+        matching_indexes = (self._records.table.as_type(RecordTable).offset >= offset).nonzero()[0]
+        return int(matching_indexes[0]) if len(matching_indexes) else max(self.n_records - 1, 0)
 
     # Lines.
 
@@ -106,36 +117,46 @@ class SelectedBatch:
             record_table.record_columns(records, "auto", width), COLOUR_THEME
         ).rstrip("\n")
 
-    def record_lines(self, first: int, end: int, width: int) -> list[str]:
+    def render_record_lines(self, start_index: int, end_index: int, width: int) -> list[str]:
         """Records first..last-1 as `kfmt dump --records` shows them on a screen of this width."""
         records = self._records
-        end = min(end, self.n_records)
-        if records is None or first >= end:
+        end_index = min(end_index, self.n_records)
+        if records is None or start_index >= end_index:
             return []
         columns = record_table.record_columns(records, "auto", width)
-        builder = TemplateBuilder(records.table.index_by_name, HEADER_NAMES, theme=COLOUR_THEME)
-        add_line(builder, columns, may_truncate=True)
-        chunks = render_rows(builder.build(), records, first, end)
-        return b"".join(map(bytes, chunks)).decode("utf-8", "replace").split("\n")[:-1]
+        template_builder = TemplateBuilder(
+            records.table.index_by_name, HEADER_COLUMN_BY_NAME, theme=COLOUR_THEME
+        )
+        write_row_line(template_builder, columns, may_truncate=True)
+        rendered_chunks = render_rows(
+            template_builder.build_template(), records, start_index, end_index
+        )
+        return b"".join(map(bytes, rendered_chunks)).decode("utf-8", "replace").split("\n")[:-1]
 
     # Fields and bytes.
 
-    def anatomy(self, record_index: int | None) -> list[DisplayedPart]:
+    def displayed_parts(self, record_index: int | None) -> list[DisplayedPart]:
         """The batch header with its bytes if `record_index` is None; otherwise the fields of that
         record, with the bytes of all records."""
-        parts = list(self._iter_parts(record_index))
+        parts = list(self._iter_displayed_parts(record_index))
         if record_index is None:
             return parts[:1]
         has_decompressed_part = len(parts) > 1
         record_parts = parts[1:] if has_decompressed_part else parts
         return [
-            replace(part, lines=_lines_after_header(part.lines)) for part in record_parts
+            replace(part, field_lines=_lines_after_header(part.field_lines))
+            for part in record_parts
         ] or parts
 
-    def _iter_parts(self, record_index: int | None) -> Iterator[DisplayedPart]:
+    def _iter_displayed_parts(self, record_index: int | None) -> Iterator[DisplayedPart]:
         selected_index = 0 if record_index is None else record_index
         anatomy = BatchAnatomy(
-            self._block, 0, self._data, self._decoder, self._limit, selected_index
+            self._block,
+            0,
+            self._batch_data,
+            self._decoder,
+            self._decompression_limit,
+            selected_index,
         )
         for part in anatomy.iter_parts():
             base_position = 0 if part.codec else part.position
@@ -148,47 +169,52 @@ class SelectedBatch:
 
     def record_json(self, record_index: int) -> str:
         """A record as an object of the JSON contract."""
-        records, row = self._raw_record(record_index)
-        members = with_location({"file": self.file.name}, records.type.location_source)
-        return json_text({"type": records.type.name, **members, **row})
+        records, record_members = self._read_raw_record(record_index)
+        location_members = with_location({"file": self.file.name}, records.type.location_source)
+        return json_text({"type": records.type.name, **location_members, **record_members})
 
-    def _raw_record(self, record_index: int) -> tuple[ColumnarRows, JsonObject]:
-        parts = self._read_rows(for_display=False)
-        records = parts[0].rows.inner
+    def _read_raw_record(self, record_index: int) -> tuple[ColumnarRows, JsonObject]:
+        rows_and_findings = self._read_rows(for_display=False)
+        records = rows_and_findings[0].rows.inner
         assert records is not None
-        row = records.slice_rows(record_index, record_index + 1)
-        return records, next(iter_objects(row))
+        record_rows = records.slice_rows(record_index, record_index + 1)
+        return records, next(iter_json_objects(record_rows))
 
-    def record_content(self, record_index: int) -> list[tuple[str, str]]:
+    def record_texts(self, record_index: int) -> list[tuple[str, str]]:
         """A record's content as pairs of name and text; decoded if possible, otherwise as stored.
         A text may have several lines."""
-        _, row = self._raw_record(record_index)
-        pairs = [("offset", str(row["offset"]))]
-        timestamp = row.get("timestamp")
+        _, record_members = self._read_raw_record(record_index)
+        named_texts = [("offset", str(record_members["offset"]))]
+        timestamp = record_members.get("timestamp")
         if timestamp is not None:
-            pairs.append(("timestamp", "–" if timestamp == -1 else f"{format_time(timestamp)} UTC"))
-        if row.get("control") is not None:
-            return [*pairs, ("control", json.dumps(row["control"], indent=2, ensure_ascii=False))]
-        for name in ("key", "value"):
-            decoded_payload = row.get(f"decoded_{name}")
-            text = (
-                _format_payload(row, name)
-                if decoded_payload is None
-                else _indented_json(decoded_payload)
+            named_texts.append(
+                ("timestamp", "–" if timestamp == -1 else f"{format_time(timestamp)} UTC")
             )
-            pairs.append((name, text))
-        headers = row.get("headers") or ()
-        pairs += [
+        if record_members.get("control") is not None:
+            return [
+                *named_texts,
+                ("control", json.dumps(record_members["control"], indent=2, ensure_ascii=False)),
+            ]
+        for payload_name in ("key", "value"):
+            decoded_payload = record_members.get(f"decoded_{payload_name}")
+            payload_text = (
+                _format_payload(record_members, payload_name)
+                if decoded_payload is None
+                else _format_indented_json(decoded_payload)
+            )
+            named_texts.append((payload_name, payload_text))
+        headers = record_members.get("headers") or ()
+        named_texts += [
             (f"header {header['key']}", _format_payload(header, "value")) for header in headers
         ]
-        return pairs
+        return named_texts
 
 
 def _iter_field_lines(part: AnatomyPart, *, is_header: bool) -> Iterator[AnatomyLine]:
     for i, node in enumerate(part.nodes):
-        if i >= MAX_NODES or (is_header and node.name.startswith("record ")):
+        if i >= MAX_ANATOMY_NODES or (is_header and node.name.startswith("record ")):
             return
-        yield from section_lines(node)
+        yield from structure_lines(node)
 
 
 def _lines_after_header(lines: tuple[AnatomyLine, ...]) -> tuple[AnatomyLine, ...]:
@@ -199,25 +225,25 @@ def _lines_after_header(lines: tuple[AnatomyLine, ...]) -> tuple[AnatomyLine, ..
     return lines
 
 
-def _format_payload(members: JsonObject, name: str) -> str:
+def _format_payload(members: JsonObject, member_name: str) -> str:
     """A stored key or value, indented if it is JSON."""
-    text = members[name]
-    if text is None:
+    stored_text = members[member_name]
+    if stored_text is None:
         return (
             "null (tombstone)"
-            if name == "value" and "key" in members and "offset" in members
+            if member_name == "value" and "key" in members and "offset" in members
             else "null"
         )
-    encoding = members.get(f"{name}_encoding")
+    encoding = members.get(f"{member_name}_encoding")
     if encoding:
-        return f"{encoding}: {text}"
-    if text[:1] in ("{", "["):
+        return f"{encoding}: {stored_text}"
+    if stored_text[:1] in ("{", "["):
         try:
-            return _indented_json(json.loads(text))
+            return _format_indented_json(json.loads(stored_text))
         except (ValueError, RecursionError):
-            return str(text)
-    return str(text) if text else '"" (empty)'
+            return str(stored_text)
+    return str(stored_text) if stored_text else '"" (empty)'
 
 
-def _indented_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _format_indented_json(json_value: object) -> str:
+    return json.dumps(json_value, indent=2, ensure_ascii=False)

@@ -21,7 +21,7 @@ from kfmt_cli.disk.directory_listing import file_topic, list_directory
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError, KfmtError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.topics import find_decoder
 from kfmt_cli.topics.decoder import Decoder
 
@@ -32,9 +32,9 @@ GO_TO_OFFSET, GO_TO_TIME, GO_TO_BYTE = "offset", "time", "byte"
 class GoToTarget:
     """The offset, time or byte of a log to go to."""
 
-    kind: str
+    target_kind: str
     """`GO_TO_OFFSET`, `GO_TO_TIME` or `GO_TO_BYTE`."""
-    value: int
+    target_value: int
     record_offset: int | None = None
     """The offset of the record to select in the batch."""
 
@@ -84,7 +84,7 @@ class BrowserSession:
     search_term: SearchTerm | None = None
     search_scope: DiskNode | None = None
     """The partition, or the log outside any partition, that was searched."""
-    hits: list[SearchHit] = field(default_factory=list)
+    search_hits: list[SearchHit] = field(default_factory=list)
     hit_index: int = -1
     read_errors: list[str] = field(default_factory=list)
     """Errors from reading the user's paths."""
@@ -92,38 +92,39 @@ class BrowserSession:
     def __post_init__(self) -> None:
         self._parent_by_id: dict[int, DiskNode] = {}
         self._file_node_by_name: dict[str, DiskNode] = {}
-        self._index_subtree(self.root)
+        self._register_subtree(self.root)
 
-    def _index_subtree(self, node: DiskNode) -> None:
+    def _register_subtree(self, node: DiskNode) -> None:
         if node.file is not None:
             self._file_node_by_name[node.display_path] = node
         for child in node.children:
             self._parent_by_id[id(child)] = node
-            self._index_subtree(child)
+            self._register_subtree(child)
 
     def enclosing_partition(self, node: DiskNode) -> DiskNode:
         """The partition that a node belongs to, otherwise the node itself."""
-        path_to_node = [*self.ancestors(node), node]
+        ancestors_and_node = [*self.ancestors(node), node]
         return next(
-            (ancestor for ancestor in path_to_node if ancestor.kind is NodeKind.PARTITION), node
+            (ancestor for ancestor in ancestors_and_node if ancestor.kind is NodeKind.PARTITION),
+            node,
         )
 
-    def parent(self, node: DiskNode) -> DiskNode | None:
+    def find_parent(self, node: DiskNode) -> DiskNode | None:
         """The parent of a node; None for the root."""
         return self._parent_by_id.get(id(node))
 
     def ancestors(self, node: DiskNode) -> list[DiskNode]:
         """The ancestors of a node, the root first."""
         ancestors: list[DiskNode] = []
-        parent = self.parent(node)
+        parent = self.find_parent(node)
         while parent is not None:
             ancestors.insert(0, parent)
-            parent = self.parent(parent)
+            parent = self.find_parent(parent)
         return ancestors
 
-    def find_file_node(self, name: str) -> DiskNode | None:
+    def find_file_node(self, file_name: str) -> DiskNode | None:
         """The node of a file, by the name that findings use."""
-        return self._file_node_by_name.get(name)
+        return self._file_node_by_name.get(file_name)
 
     # Opening.
 
@@ -140,7 +141,7 @@ class BrowserSession:
         assert self.opened_node.file is not None
         return self.opened_node.file
 
-    def open(self, node: DiskNode, width: int) -> None:
+    def open_log(self, node: DiskNode, width: int) -> None:
         """Open a log; if it cannot be read, sets `open_error` to the reason."""
         self.opened_node = node
         self.selected_batch = self.batch_fields = self.record_index = self.log_view = None
@@ -151,11 +152,11 @@ class BrowserSession:
             block_index = BlockIndex(self.opened_file, self.batch_filter)
             self.log_view = LogRowView(block_index, width)
         except KfmtError as error:
-            self.open_error = escape_terminal(str(error))
+            self.open_error = escape_unprintable(str(error))
 
     def clear_search(self) -> None:
         """Forget the last search and its hits."""
-        self.hits, self.hit_index, self.search_term, self.search_scope = [], -1, None, None
+        self.search_hits, self.hit_index, self.search_term, self.search_scope = [], -1, None, None
 
     def add_rolled_log(self) -> DiskNode | None:
         """The log after the open one, if the broker has rolled since, otherwise None; adds a new
@@ -163,45 +164,45 @@ class BrowserSession:
         node = self.opened_node
         if node is None or node.file is None or node.file.base_offset is None:
             return None
-        parent = self.parent(node)
+        parent = self.find_parent(node)
         try:
             logs = list_directory(str(Path(node.path).parent)).logs
         except InputError:
             return None
-        later_logs = [log for log in logs if log.base_or_zero > node.file.base_offset]
+        later_logs = [log for log in logs if log.base_offset_or_zero > node.file.base_offset]
         existing_node = None if not later_logs else self.find_file_node(later_logs[0].name)
         if not later_logs or parent is None or existing_node is not None:
             return existing_node
         new_node = file_node(later_logs[0])
         parent.children.insert(parent.children.index(node) + 1, new_node)
         self._parent_by_id[id(new_node)] = parent
-        self._index_subtree(new_node)
+        self._register_subtree(new_node)
         return new_node
 
     def select_batch(self, row: int) -> None:
         """Select the batch of a row; if it cannot be read, sets `open_error` to the reason."""
-        log, file = self.required_log_view, self.opened_file
+        log_view, file = self.required_log_view, self.opened_file
         self.record_index, self.open_error = None, ""
         try:
-            block, batch_index = log.find_batch(row)
-            self.batch_fields = log.batch_fields(row)
+            block, batch_index = log_view.locate_batch(row)
+            self.batch_fields = log_view.batch_fields(row)
             decoder = self.decoder or find_decoder(self.topic or file_topic(file))
             self.selected_batch = SelectedBatch(
                 file, block, batch_index, decoder, self.decompression_limit
             )
         except KfmtError as error:
             self.selected_batch = None
-            self.open_error = escape_terminal(str(error))
+            self.open_error = escape_unprintable(str(error))
 
-    def find_row(self, target: GoToTarget) -> int | None:
+    def find_target_row(self, target: GoToTarget) -> int | None:
         """The row of a target; None if the index does not reach it yet. Raises InputError."""
-        log = self.required_log_view
+        log_view = self.required_log_view
         finder_by_kind = {
-            GO_TO_BYTE: log.find_row_by_byte,
-            GO_TO_TIME: log.find_row_by_time,
-            GO_TO_OFFSET: log.find_row_by_offset,
+            GO_TO_BYTE: log_view.find_row_by_byte,
+            GO_TO_TIME: log_view.find_row_by_time,
+            GO_TO_OFFSET: log_view.find_row_by_offset,
         }
-        return finder_by_kind[target.kind](target.value)
+        return finder_by_kind[target.target_kind](target.target_value)
 
     # Findings.
 
@@ -218,7 +219,7 @@ class BrowserSession:
     @property
     def n_suppressed(self) -> int:
         """The number of suppressed findings, which were only counted."""
-        return sum(result.suppressed_counts.total() for result in self.check_results.values())
+        return sum(result.suppressed_by_severity.total() for result in self.check_results.values())
 
     @property
     def navigable_findings(self) -> list[Finding]:
@@ -227,43 +228,51 @@ class BrowserSession:
         problems = [finding for finding in findings if finding.code.severity is not Severity.NOTE]
         return problems or findings
 
-    def next_finding(self, step: int) -> Finding | None:
+    def select_next_finding(self, step: int) -> Finding | None:
         """The next or previous finding; wraps around at either end."""
         findings = self.navigable_findings
         if not findings:
             self.current_finding = None
             return None
-        indexes = [i for i, finding in enumerate(findings) if finding is self.current_finding]
-        index = (
-            (indexes[0] + step) % len(findings)
-            if indexes
+        current_indexes = [
+            i for i, finding in enumerate(findings) if finding is self.current_finding
+        ]
+        next_index = (
+            (current_indexes[0] + step) % len(findings)
+            if current_indexes
             else (0 if step > 0 else len(findings) - 1)
         )
-        self.current_finding = findings[index]
+        self.current_finding = findings[next_index]
         return self.current_finding
 
     # The command line.
 
     def view_state(self, view_kind: ViewKind, first_row: int = 0, end_row: int = 0) -> ViewState:
         """The state of the screen: rows first..last-1 of the batches or the records."""
-        node, batch_fields, batch = self.opened_node, self.batch_fields, self.selected_batch
+        opened_node, batch_fields, selected_batch = (
+            self.opened_node,
+            self.batch_fields,
+            self.selected_batch,
+        )
         first_offset = last_offset = record_offset = None
         if view_kind is ViewKind.BATCHES and self.log_view is not None and end_row > first_row:
             first_offset, last_offset = self._offset_bounds(first_row, end_row)
-        elif batch is not None and batch.n_records:
+        elif selected_batch is not None and selected_batch.n_records:
             record_indexes = (first_row, end_row - 1)
             if view_kind is ViewKind.PAYLOAD or view_kind is ViewKind.FIELDS:
                 record_indexes = (self.record_index or 0, self.record_index or 0)
             first_offset, last_offset = (
-                batch.record_offset(record_index) for record_index in record_indexes
+                selected_batch.record_offset(record_index) for record_index in record_indexes
             )
             record_offset = (
-                batch.record_offset(self.record_index) if self.record_index is not None else None
+                selected_batch.record_offset(self.record_index)
+                if self.record_index is not None
+                else None
             )
         topic_option = () if self.topic is None else ("--topic", self.topic)
         return ViewState(
             view_kind,
-            "" if node is None else node.display_path,
+            "" if opened_node is None else opened_node.display_path,
             first_offset,
             last_offset,
             None if batch_fields is None else batch_fields.position,
@@ -275,9 +284,12 @@ class BrowserSession:
     def _offset_bounds(self, first_row: int, end_row: int) -> tuple[int | None, int | None]:
         """The first and last offset of rows first..last-1; None if they do not increase or cannot
         be read."""
-        log = self.required_log_view
+        log_view = self.required_log_view
         try:
-            first_batch, last_batch = log.batch_fields(first_row), log.batch_fields(end_row - 1)
+            first_batch, last_batch = (
+                log_view.batch_fields(first_row),
+                log_view.batch_fields(end_row - 1),
+            )
         except KfmtError:
             return None, None
         first_offset = (

@@ -20,10 +20,10 @@ from kfmt_cli.render.start_lines import (
     format_start,
     step_lines,
 )
-from kfmt_cli.render.style import NO_COLOUR, shell_quote_path
+from kfmt_cli.render.style import NO_COLOUR, quote_path_for_shell
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
-MAX_ROWS = 1000
+MAX_DIRECTORY_ROWS = 1000
 StartByShutdown = dict[str, PredictedStart]
 """The predicted starts on a directory, by the kind of shutdown before them."""
 
@@ -32,59 +32,65 @@ class _CheckAnswerSink(Sink):
     """Collects the lines of the answer of `check`."""
 
     def __init__(self, run: CommandRun) -> None:
-        super().__init__(run.sink.out)
-        self.answers: list[str] = []
+        super().__init__(run.sink.streams)
+        self.answer_lines: list[str] = []
 
     def add_answer(self, text: str) -> None:
-        self.answers.append(text)
+        self.answer_lines.append(text)
 
     def add_next_steps(self, steps: Sequence[NextStep]) -> None:
-        self.answers += step_lines(steps, NO_COLOUR)
+        self.answer_lines += step_lines(steps, NO_COLOUR)
 
 
-def _worst_first_key(start_by_shutdown: StartByShutdown) -> tuple[int, ...]:
+def _worst_first_sort_key(start_by_shutdown: StartByShutdown) -> tuple[int, ...]:
     """Sort key: the worst directories first."""
-    all_starts = start_by_shutdown.values()
-    n_lost = sum(count_offsets(start.lost) for start in all_starts)
-    n_unreachable = sum(count_offsets(start.unreachable) for start in all_starts)
-    return (-any(start.fails for start in all_starts), -n_lost, -n_unreachable)
+    starts = start_by_shutdown.values()
+    n_lost = sum(count_offsets(start.lost) for start in starts)
+    n_unreachable = sum(count_offsets(start.unreachable) for start in starts)
+    return (-any(start.is_failure for start in starts), -n_lost, -n_unreachable)
 
 
 def _start_column(shutdown_kind: str) -> LineColumn[StartByShutdown]:
-    def text(start_by_shutdown: StartByShutdown) -> str:
+    def start_text(start_by_shutdown: StartByShutdown) -> str:
         return (
             format_start(start_by_shutdown[shutdown_kind], [])
             if shutdown_kind in start_by_shutdown
             else ""
         )
 
-    def style(start_by_shutdown: StartByShutdown) -> str:
-        return "good" if text(start_by_shutdown) in (INTACT_TEXT, "") else "bad"
+    def start_style(start_by_shutdown: StartByShutdown) -> str:
+        return "good" if start_text(start_by_shutdown) in (INTACT_TEXT, "") else "bad"
 
-    return LineColumn(START_LABELS[shutdown_kind], text, align_right=False, style=style)
+    return LineColumn(
+        START_LABELS[shutdown_kind], start_text, align_right=False, cell_style=start_style
+    )
 
 
-def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequence[str]) -> None:
+def show_predicted_starts(
+    run: CommandRun, paths: tuple[str, ...], partition_names: Sequence[str]
+) -> None:
     """Show the effect of a start. partition_names: the paths of the partitions as a user types
     them."""
-    theme, width = run.sink.out.theme, run.sink.out.width
+    theme, width = run.sink.streams.theme, run.sink.streams.width
     answer_sink = _CheckAnswerSink(run)
-    check_run = CommandRun(run.host, answer_sink, CHECK_RESULT)
+    check_run = CommandRun(run.output, answer_sink, CHECK_RESULT)
     check_result = CheckCommand(check_run).check_paths(paths)
     show_check_results(check_run, check_result)
-    run.sink.write_line("".join(f"{line}\n" for line in answer_sink.answers))
-    results = sorted(check_result.result_by_name.values(), key=attrgetter("rank"))
+    run.sink.write_line("".join(f"{line}\n" for line in answer_sink.answer_lines))
+    directory_results = sorted(check_result.result_by_name.values(), key=attrgetter("rank"))
     # Directories with equal starts stay in the order of their rank, as sorting is stable.
     starts_by_directory: dict[str, StartByShutdown] = {
-        result.display_path: {} for result in results
+        result.display_path: {} for result in directory_results
     }
-    for start in check_result.starts:
-        starts_by_directory.setdefault(start.file, {})[start.after] = start
+    for predicted_start in check_result.predicted_starts:
+        starts_by_directory.setdefault(predicted_start.file, {})[predicted_start.after] = (
+            predicted_start
+        )
     ranked_directories = sorted(
         filter(itemgetter(1), starts_by_directory.items()),
-        key=lambda entry: _worst_first_key(entry[1]),
+        key=lambda entry: _worst_first_sort_key(entry[1]),
     )
-    table = LineTable(
+    start_table = LineTable(
         "directory",
         ranked_directories,
         (_start_column(AFTER_CRASH), _start_column(AFTER_CLEAN_SHUTDOWN)),
@@ -92,20 +98,26 @@ def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequenc
         width,
     )
     if ranked_directories:
-        run.sink.write_line("\n" + table.format_heading())
+        run.sink.write_line("\n" + start_table.format_heading())
         run.sink.write_line(
             "".join(
-                table.format_line(name, starts) for name, starts in ranked_directories[:MAX_ROWS]
+                start_table.format_line(directory_path, starts)
+                for directory_path, starts in ranked_directories[:MAX_DIRECTORY_ROWS]
             )
         )
-    if len(ranked_directories) > MAX_ROWS:
-        run.sink.write_line(f"… and {len(ranked_directories) - MAX_ROWS} more\n")
-    worst_name = next(
-        (name for name, _ in ranked_directories if name in partition_names),
+    if len(ranked_directories) > MAX_DIRECTORY_ROWS:
+        run.sink.write_line(f"… and {len(ranked_directories) - MAX_DIRECTORY_ROWS} more\n")
+    worst_partition = next(
+        (
+            directory_path
+            for directory_path, _ in ranked_directories
+            if directory_path in partition_names
+        ),
         next(iter(partition_names), ""),
     )
-    if worst_name:
+    if worst_partition:
         run.sink.write_line(
-            f"\n$ kfmt explain recovery {shell_quote_path(worst_name)}   explains it step by step\n"
+            f"\n$ kfmt explain recovery {quote_path_for_shell(worst_partition)}   explains it "
+            "step by step\n"
         )
-    run.sink.flush()
+    run.sink.flush_texts()

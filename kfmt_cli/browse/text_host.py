@@ -14,7 +14,7 @@ from kfmt_cli.commands.python.command_result import NullHost
 from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.render.sinks.sink import DisplayOptions
 from kfmt_cli.render.sinks.table import TableSink
-from kfmt_cli.render.style import COLOUR_THEME, Theme, escape_terminal
+from kfmt_cli.render.style import COLOUR_THEME, Theme, escape_unprintable
 
 _WRAPPING_CONSOLE = Console(width=80, file=StringIO())
 MAX_OUTPUT_BYTES = 4 << 20  # bytes of output to capture
@@ -28,8 +28,8 @@ class CapturingHost(NullHost):
     err_theme: Theme = COLOUR_THEME
     is_cancelled: Callable[[], bool] = lambda: False
     """Returns True once the output is no longer needed."""
-    chunks: list[bytes] = field(default_factory=list)
-    n_bytes: int = 0
+    output_chunks: list[bytes] = field(default_factory=list)
+    output_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.err_width = self.width  # notes go into the same text
@@ -37,9 +37,9 @@ class CapturingHost(NullHost):
     def write(self, data: bytes | memoryview) -> None:
         """Capture output; raises OutputClosed once there is too much or `is_cancelled` returns
         True."""
-        self.chunks.append(bytes(data))
-        self.n_bytes += len(data)
-        if self.is_cancelled() or self.n_bytes > MAX_OUTPUT_BYTES:
+        self.output_chunks.append(bytes(data))
+        self.output_bytes += len(data)
+        if self.is_cancelled() or self.output_bytes > MAX_OUTPUT_BYTES:
             raise OutputClosed(self.exit_code)
 
     def write_text(self, text: str) -> None:
@@ -58,7 +58,7 @@ class CapturingHost(NullHost):
     @property
     def output(self) -> str:
         """The captured output as text."""
-        return b"".join(self.chunks).decode("utf-8", "replace")
+        return b"".join(self.output_chunks).decode("utf-8", "replace")
 
 
 def wrap_lines(text: str, width: int) -> list[Text | str]:
@@ -68,10 +68,11 @@ def wrap_lines(text: str, width: int) -> list[Text | str]:
         if line.cell_len <= width:
             lines.append(line)
             continue
-        margin = min(len(line.plain) - len(line.plain.lstrip()), width // 2)
-        wrapped = line.wrap(_WRAPPING_CONSOLE, width - margin, overflow="fold")
+        indent_columns = min(len(line.plain) - len(line.plain.lstrip()), width // 2)
+        wrapped_lines = line.wrap(_WRAPPING_CONSOLE, width - indent_columns, overflow="fold")
         lines += [
-            Text(" " * margin if i else "").append_text(chunk) for i, chunk in enumerate(wrapped)
+            Text(" " * indent_columns if i else "").append_text(chunk)
+            for i, chunk in enumerate(wrapped_lines)
         ]
     return lines
 
@@ -90,10 +91,10 @@ def capture_output(
     run = CommandRun(host, TableSink(host, DisplayOptions(shows_findings=shows_findings)))
     try:
         command(run)
-        run.sink.flush()
+        run.sink.flush_texts()
     except OutputClosed:
         if not is_cancelled():
-            host.chunks.append("… run the command above to see the rest\n".encode())
+            host.output_chunks.append("… run the command above to see the rest\n".encode())
     except KfmtError as error:
-        host.chunks.append(f"{escape_terminal(str(error))}\n".encode())
+        host.output_chunks.append(f"{escape_unprintable(str(error))}\n".encode())
     return host.output

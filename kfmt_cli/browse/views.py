@@ -26,7 +26,7 @@ class ViewSubject:
     """The subject of a view: a node of the tree, and the selected offset."""
 
     node: DiskNode
-    offset: int = 0
+    selected_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class ViewSpec:
     """The label in the bar, one word."""
     question: str
     """The question that the view answers."""
-    show: Callable[[CommandRun, ViewSubject], object]
-    command: Callable[[ViewSubject], list[str]]
+    show_output: Callable[[CommandRun, ViewSubject], object]
+    command_arguments: Callable[[ViewSubject], list[str]]
     """The equivalent command, after `kfmt`; raises InputError if there is nothing to show."""
     shows_findings: bool = False
     """Whether findings are the command's main output."""
@@ -62,18 +62,18 @@ def _show_check(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.rows.file_result import RunSummary
 
     run.summary = RunSummary(CHECK_RESULT)
-    CheckCommand(run).check_and_show(subject.node.paths)
+    CheckCommand(run).check_and_show_paths(subject.node.paths)
 
 
 def _show_lag(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.state.command import StateCommand, StateSelection
 
     StateCommand(run, StateSelection(), DecompressionLimit()).show_paths(
-        tuple(partition.path for partition in _group_partitions(subject.node))
+        tuple(partition.path for partition in _partitions_for_lag(subject.node))
     )
 
 
-def _group_partitions(node: DiskNode) -> list[DiskNode]:
+def _partitions_for_lag(node: DiskNode) -> list[DiskNode]:
     """The partitions whose state is shown: the selected one if it belongs to an internal topic,
     otherwise the partitions with the groups' offsets; raises InputError if there are none."""
     from kfmt_cli.disk.file_names import parse_topic_partition
@@ -88,7 +88,7 @@ def _group_partitions(node: DiskNode) -> list[DiskNode]:
     offsets_partitions = [
         partition
         for partition in partitions
-        if topic_by_partition[partition] == GROUPS_TOPIC and partition.size
+        if topic_by_partition[partition] == GROUPS_TOPIC and partition.total_bytes
     ]
     if not offsets_partitions:
         reason = f"no {GROUPS_TOPIC} partition here; look on the brokers that host it"
@@ -99,49 +99,49 @@ def _group_partitions(node: DiskNode) -> list[DiskNode]:
 def _show_transactions(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.txn.command import TxnCommand
 
-    TxnCommand(run, counts_first=True).show_paths(subject.node.paths)
+    TxnCommand(run, shows_summary_first=True).show_paths(subject.node.paths)
 
 
 def _show_producers(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.dump.command import DumpCommand
 
     DumpCommand(run, directory_kinds=None).dump_paths(
-        tuple(node.path for node in _newest_snapshots(subject))
+        tuple(node.path for node in _newest_snapshot_nodes(subject))
     )
 
 
-def _newest_snapshots(subject: ViewSubject) -> list[DiskNode]:
+def _newest_snapshot_nodes(subject: ViewSubject) -> list[DiskNode]:
     """The newest producer snapshot of each partition; raises InputError if there are none, or more
     than `MAX_SNAPSHOTS`."""
-    newest_snapshots = []
-    for node in subject.node.iter_partitions():
-        snapshots = [
+    newest_nodes = []
+    for partition_node in subject.node.iter_partitions():
+        snapshot_nodes = [
             child
-            for child in node.children
+            for child in partition_node.children
             if child.file is not None and child.file.kind is PRODUCER_SNAPSHOT_KIND
         ]
-        if snapshots:
-            newest_snapshots.append(max(snapshots, key=lambda child: Path(child.path).name))
-    name = subject.node.display_path or "here"
-    if not newest_snapshots:
-        raise InputError(f"{name}: no producer snapshot")
-    if len(newest_snapshots) > MAX_SNAPSHOTS:
-        raise InputError(f"{name}: select a partition; producer state is per partition")
-    return newest_snapshots
+        if snapshot_nodes:
+            newest_nodes.append(max(snapshot_nodes, key=lambda child: Path(child.path).name))
+    subject_name = subject.node.display_path or "here"
+    if not newest_nodes:
+        raise InputError(f"{subject_name}: no producer snapshot")
+    if len(newest_nodes) > MAX_SNAPSHOTS:
+        raise InputError(f"{subject_name}: select a partition; producer state is per partition")
+    return newest_nodes
 
 
-def _show_lookup(run: CommandRun, subject: ViewSubject) -> None:
+def _show_offset_lookup(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.broker.offsets.lookup import OFFSET_COLUMN
     from kfmt_cli.commands.index_check.command import show_lookups
 
-    show_lookups(run, subject.node.paths, OFFSET_COLUMN, subject.offset)
+    show_lookups(run, subject.node.paths, OFFSET_COLUMN, subject.selected_offset)
 
 
 def _show_start(run: CommandRun, subject: ViewSubject) -> None:
-    from kfmt_cli.browse.start_view import show_start
+    from kfmt_cli.browse.start_view import show_predicted_starts
 
     partitions = list(subject.node.iter_partitions())
-    show_start(
+    show_predicted_starts(
         run,
         subject.node.paths,
         [partition.display_path for partition in partitions if partition.logs()],
@@ -164,7 +164,7 @@ def _show_retention(run: CommandRun, subject: ViewSubject) -> None:
     RetentionCommand(run, TopicSettingsResolver(None, {}), now_ms()).show_paths(subject.node.paths)
 
 
-def _path_command(*arguments: str) -> Callable[[ViewSubject], list[str]]:
+def _command_with_paths(*arguments: str) -> Callable[[ViewSubject], list[str]]:
     return lambda subject: [arguments[0], *subject.node.display_paths, *arguments[1:]]
 
 
@@ -185,7 +185,7 @@ VIEWS: tuple[ViewSpec, ...] = (
         "Damage",
         "What is damaged or lost, and what now?",
         _show_check,
-        _path_command("check"),
+        _command_with_paths("check"),
         shows_findings=True,
     ),
     ViewSpec(
@@ -195,27 +195,29 @@ VIEWS: tuple[ViewSpec, ...] = (
         _show_lag,
         lambda subject: [
             "state",
-            *(partition.display_path for partition in _group_partitions(subject.node)),
+            *(partition.display_path for partition in _partitions_for_lag(subject.node)),
         ],
     ),
-    ViewSpec("4", "Txn", "Which transactions are open?", _show_transactions, _path_command("txn")),
+    ViewSpec(
+        "4", "Txn", "Which transactions are open?", _show_transactions, _command_with_paths("txn")
+    ),
     ViewSpec(
         "5",
         "Producers",
         "Who wrote, and up to which sequence?",
         _show_producers,
-        lambda subject: ["dump", *(node.display_path for node in _newest_snapshots(subject))],
+        lambda subject: ["dump", *(node.display_path for node in _newest_snapshot_nodes(subject))],
     ),
     ViewSpec(
         "6",
         "Lookup",
         "How does a broker find this offset?",
-        _show_lookup,
+        _show_offset_lookup,
         lambda subject: [
             "index-check",
             *subject.node.display_paths,
             "--lookup-offset",
-            str(subject.offset),
+            str(subject.selected_offset),
         ],
     ),
     ViewSpec(
@@ -223,21 +225,21 @@ VIEWS: tuple[ViewSpec, ...] = (
         "Start",
         "What would a broker start do?",
         _show_start,
-        _path_command("check", "--all"),
+        _command_with_paths("check", "--all"),
     ),
     ViewSpec(
         "8",
         "Retention",
         "Why are segments still on disk?",
         _show_retention,
-        _path_command("retention"),
+        _command_with_paths("retention"),
     ),
     ViewSpec(
         "9",
         "Order",
         "Which broker to start first?",
         _show_replicas,
-        _path_command("replicas"),
+        _command_with_paths("replicas"),
     ),
 )
 
@@ -255,7 +257,7 @@ def render_view(
 ) -> str:
     """The output of a view on a screen of this width, coloured with escape sequences."""
     return capture_output(
-        lambda run: view.show(run, subject),
+        lambda run: view.show_output(run, subject),
         width,
         shows_findings=view.shows_findings,
         is_cancelled=is_cancelled,

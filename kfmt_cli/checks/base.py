@@ -63,7 +63,10 @@ class LogCheck(Check):
     @classmethod
     def is_per_batch(cls) -> bool:
         """Whether it checks each batch by itself, wherever a log begins or ends."""
-        return cls.merge_later is LogCheck.merge_later and cls.__init__ is LogCheck.__init__
+        return (
+            cls.merge_later_range is LogCheck.merge_later_range
+            and cls.__init__ is LogCheck.__init__
+        )
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
         """Check the next batches of the range, with their records if decoded.
@@ -72,7 +75,7 @@ class LogCheck(Check):
         """
         raise NotImplementedError
 
-    def merge_later(self: LogCheckT, later: LogCheckT) -> Iterable[Finding]:
+    def merge_later_range(self: LogCheckT, later_check: LogCheckT) -> Iterable[Finding]:
         """Add the following range; returns findings about the boundary between the two."""
-        del later
+        del later_check
         return ()

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from kfmt_cli.checks.base import LogCheck, Scope
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 from kfmt_cli.findings.finding import FindingCode
 
 _PACKAGE = "kfmt_cli.checks"
@@ -37,14 +37,14 @@ CHECKS: list[tuple[Scope, str]] = [
 """The scope of each, with its module and class as `module:name`."""
 
 
-def check_classes(scope: Scope) -> list[Any]:
+def load_check_classes(scope: Scope) -> list[Any]:
     """The check classes of a scope."""
-    return [load_target(target) for check_scope, target in CHECKS if check_scope is scope]
+    return [import_object(target) for target_scope, target in CHECKS if target_scope is scope]
 
 
 def create_log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
     """A new check of each class of a scope, for a range of a log."""
-    return [check_type(base_offset) for check_type in check_classes(scope)]
+    return [check_class(base_offset) for check_class in load_check_classes(scope)]
 
 
 def iter_codes_by_subject() -> Iterator[tuple[str, list[FindingCode]]]:
@@ -67,19 +67,19 @@ def _sorted_codes(
 ) -> list[FindingCode]:
     """The codes of modules and of the checks of some scopes, and `extra_codes`, sorted by name."""
     code_by_name = {
-        var.name: var
+        module_value.name: module_value
         for module in modules
-        for var in vars(module).values()
-        if isinstance(var, FindingCode)
+        for module_value in vars(module).values()
+        if isinstance(module_value, FindingCode)
     }
     code_by_name |= {code.name: code for code in extra_codes}
     for scope in scopes:
-        for check_type in check_classes(scope):
-            code_by_name |= {code.name: code for code in check_type.codes}
+        for check_class in load_check_classes(scope):
+            code_by_name |= {code.name: code for code in check_class.codes}
     return [code_by_name[name] for name in sorted(code_by_name)]
 
 
 @cache
-def codes_by_name() -> Mapping[str, FindingCode]:
+def finding_code_by_name() -> Mapping[str, FindingCode]:
     """All codes, by name."""
     return {code.name: code for _, codes in iter_codes_by_subject() for code in codes}

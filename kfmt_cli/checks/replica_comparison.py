@@ -20,7 +20,7 @@ from kfmt_cli.broker.cluster.replica_comparison import (
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     CheckpointError,
-    NumberError,
+    CheckpointNumberError,
     read_epoch_entries,
 )
 from kfmt_cli.checks.log.checker import open_checked_log
@@ -31,8 +31,8 @@ from kfmt_cli.disk.file_access import is_file
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector
 from kfmt_cli.log.block import Block, slice_block, split_runs
-from kfmt_cli.log.decoding import read_records, split_resolved_runs
-from kfmt_cli.log.selection.record_filter import record_headers
+from kfmt_cli.log.decoding import iter_runs_with_base_offsets, read_records
+from kfmt_cli.log.selection.record_filter import read_record_headers
 from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType
 
 RANGE_ROW = RowType(
@@ -66,7 +66,7 @@ RANGE_ROW = RowType(
     LocationSource.PARTITION,
 )
 
-ComparisonRow = tuple[object, ...]
+ComparedRecord = tuple[object, ...]
 
 
 class ReplicaAgreement(enum.Enum):
@@ -79,7 +79,10 @@ class ReplicaAgreement(enum.Enum):
     DIVERGED = "diverged"
 
 
-STARTS_LATER, NOT_CAUGHT_UP = "the other starts later (retention)", "the other has not caught up"
+OTHER_STARTS_LATER, OTHER_NOT_CAUGHT_UP = (
+    "the other starts later (retention)",
+    "the other has not caught up",
+)
 AFTER_DIVERGENCE = "after the divergence"
 COMPACTED_AWAY, MISSING_FROM_OTHER = "removed by compaction", "missing from the other"
 
@@ -102,11 +105,13 @@ class ComparedReplica:
 
     def read_checkpoint_epochs(self) -> None:
         """Read the leader epochs in its leader-epoch-checkpoint, if valid; raises InputError."""
-        path = str(self.partition.directory / LEADER_EPOCH_CHECKPOINT)
-        if is_file(path):
-            with suppress(CheckpointError, NumberError):
-                self.leader_epochs.update_epochs(
-                    read_epoch_entries(classify_file(path, format_display_name(path)))
+        checkpoint_path = str(self.partition.directory / LEADER_EPOCH_CHECKPOINT)
+        if is_file(checkpoint_path):
+            with suppress(CheckpointError, CheckpointNumberError):
+                self.leader_epochs.add_epochs(
+                    read_epoch_entries(
+                        classify_file(checkpoint_path, format_display_name(checkpoint_path))
+                    )
                 )
 
     def iter_batches(self) -> Iterator[ReplicaBatches]:
@@ -114,8 +119,10 @@ class ComparedReplica:
         for file in self.partition.logs:
             with open_checked_log(file, read_ahead=False) as log:
                 for block in log.blocks:
-                    self.findings.add_all(block.findings)
-                    yield from map(self._as_replica_batches, split_resolved_runs(block, self.limit))
+                    self.findings.add_findings(block.findings)
+                    yield from map(
+                        self._as_replica_batches, iter_runs_with_base_offsets(block, self.limit)
+                    )
 
     def _as_replica_batches(self, block: Block) -> ReplicaBatches:
         batches = block.batches
@@ -133,12 +140,14 @@ class ComparedReplica:
                 self.log_end_offset, int(last_offsets.max()) + 1
             )
         epochs = batches.partition_leader_epoch
-        epoch_starts = np.flatnonzero((np.diff(epochs, prepend=-1) != 0) & is_v2)
-        for i in epoch_starts.tolist():
-            if epochs[i] >= 0:
-                self.leader_epochs.start_by_epoch.setdefault(int(epochs[i]), int(base_offsets[i]))
-        columns = np.array([base_offsets, last_offsets, epochs, batches.crc])
-        return ReplicaBatches(columns, batches.crc_valid == 1, block)
+        epoch_start_rows = np.flatnonzero((np.diff(epochs, prepend=-1) != 0) & is_v2)
+        for start_row in epoch_start_rows.tolist():
+            if epochs[start_row] >= 0:
+                self.leader_epochs.start_offset_by_epoch.setdefault(
+                    int(epochs[start_row]), int(base_offsets[start_row])
+                )
+        compared_columns = np.array([base_offsets, last_offsets, epochs, batches.crc])
+        return ReplicaBatches(compared_columns, batches.crc_valid == 1, block)
 
 
 @dataclass(slots=True)
@@ -152,22 +161,24 @@ class ReplicaComparison:
     @classmethod
     def from_partitions(
         cls,
-        left: Partition,
-        right: Partition,
+        a_partition: Partition,
+        b_partition: Partition,
         limit: DecompressionLimit,
         max_findings: int = MAX_FINDINGS,
     ) -> ReplicaComparison:
         """Two replicas, not read yet. max_findings: findings to keep per kind and replica."""
         a, b = (
             ComparedReplica(partition, limit, FindingCollector(max_findings))
-            for partition in (left, right)
+            for partition in (a_partition, b_partition)
         )
         return cls(a, b)
 
-    def read(self) -> None:
+    def read_and_compare(self) -> None:
         """Read and compare both; raises InputError."""
         self.ranges = list(
-            compare_replicas(self.a.iter_batches(), self.b.iter_batches(), self._find_difference)
+            compare_replicas(
+                self.a.iter_batches(), self.b.iter_batches(), self._find_differing_offset
+            )
         )
 
     @property
@@ -187,7 +198,7 @@ class ReplicaComparison:
         return [
             replica_range
             for replica_range in self.ranges
-            if self.likely_reason(replica_range, divergence) == MISSING_FROM_OTHER
+            if self.likely_absence_reason(replica_range, divergence) == MISSING_FROM_OTHER
         ]
 
     @property
@@ -206,7 +217,7 @@ class ReplicaComparison:
             else ReplicaAgreement.CONSISTENT
         )
 
-    def likely_reason(
+    def likely_absence_reason(
         self, replica_range: ReplicaRange, divergence: ReplicaRange | None
     ) -> str | None:
         """Likely reason why only one replica has a range; None for other ranges."""
@@ -219,9 +230,9 @@ class ReplicaComparison:
             other_replica.first_offset is not None
             and replica_range.last_offset < other_replica.first_offset
         ):
-            return STARTS_LATER
+            return OTHER_STARTS_LATER
         if replica_range.first_offset >= other_replica.log_end_offset:
-            return NOT_CAUGHT_UP
+            return OTHER_NOT_CAUGHT_UP
         return COMPACTED_AWAY if other_replica.has_holes else MISSING_FROM_OTHER
 
     def iter_rows(self) -> Iterator[tuple[str | int | None, ...]]:
@@ -237,27 +248,29 @@ class ReplicaComparison:
                 replica_range.b_batches,
                 str(sorted(replica_range.a_leader_epochs)),
                 str(sorted(replica_range.b_leader_epochs)),
-                self.likely_reason(replica_range, divergence),
+                self.likely_absence_reason(replica_range, divergence),
             )
 
-    def _find_difference(
-        self, left_batches: list[ReplicaBatch], right_batches: list[ReplicaBatch]
+    def _find_differing_offset(
+        self, a_batches: list[ReplicaBatch], b_batches: list[ReplicaBatch]
     ) -> int | None:
         """The first offset at which the two have different records; None if they agree."""
-        left, right = self._records_by_offset(left_batches), self._records_by_offset(right_batches)
-        common_offsets = sorted(set(left) & set(right))
-        return next((offset for offset in common_offsets if left[offset] != right[offset]), None)
+        a_records, b_records = self._record_by_offset(a_batches), self._record_by_offset(b_batches)
+        common_offsets = sorted(set(a_records) & set(b_records))
+        return next(
+            (offset for offset in common_offsets if a_records[offset] != b_records[offset]), None
+        )
 
-    def _records_by_offset(self, batches: list[ReplicaBatch]) -> dict[int, ComparisonRow]:
+    def _record_by_offset(self, batches: list[ReplicaBatch]) -> dict[int, ComparedRecord]:
         """The records of some batches by offset."""
-        record_by_offset: dict[int, ComparisonRow] = {}
+        record_by_offset: dict[int, ComparedRecord] = {}
         for batch in batches:
             assert isinstance(batch.source_row, tuple)
             block, batch_index = batch.source_row
             for run in split_runs(slice_block(block, batch_index, batch_index + 1)):
                 records = read_records(run, self.a.limit)
-                names = ("offset", "timestamp", "key", "key_size", "value", "value_size")
-                columns = (records.rows[name].tolist() for name in names)
+                column_names = ("offset", "timestamp", "key", "key_size", "value", "value_size")
+                columns = (records.rows[name].tolist() for name in column_names)
                 for row, (
                     offset,
                     timestamp,
@@ -268,7 +281,7 @@ class ReplicaComparison:
                 ) in enumerate(zip(*columns, strict=True)):
                     record_by_offset[offset] = (
                         timestamp,
-                        record_headers(records, row),
+                        read_record_headers(records, row),
                         None if key_size < 0 else records.data[key_start : key_start + key_size],
                         None
                         if value_size < 0

@@ -43,7 +43,7 @@ class SegmentChecker:
     index_checker: IndexChecker
     with_fingerprints: bool = False
     """Whether histories have fingerprints."""
-    create_shape: LogShapeFactory | None = None
+    create_log_shape: LogShapeFactory | None = None
     """Creates the shapes for the numbers of healthy logs; None if numbers are not requested."""
 
     def iter_findings(
@@ -55,23 +55,27 @@ class SegmentChecker:
         not a log.
         """
         log = segment.required_log
-        index_state, index_error = self._start_indexes(segment)
-        history = LogHistory(log.name, log.base_or_zero) if is_segment_log(log) else None
+        index_state, index_error = self._start_index_check(segment)
+        history = LogHistory(log.name, log.base_offset_or_zero) if is_segment_log(log) else None
         if history is not None and self.with_fingerprints:
             history.fingerprint = 0
 
-        numbers = None if self.create_shape is None else LogSummary(self.create_shape(log))
-        is_healthy = True
+        log_summary = (
+            None if self.create_log_shape is None else LogSummary(self.create_log_shape(log))
+        )
+        is_log_healthy = True
 
         def on_block(block: Block) -> None:
-            nonlocal is_healthy
-            is_healthy &= not block.findings
-            if numbers is not None and is_healthy:
-                numbers.add_block(block)
+            nonlocal is_log_healthy
+            is_log_healthy &= not block.findings
+            if log_summary is not None and is_log_healthy:
+                log_summary.add_block(block)
             # The index check and the history fill columns of control batches and wrappers: they
             # get a copy, because others read the table, too.
-            table = block.batches.copy()
-            copied_block = Block(block.name, block.data, block.position, table, block.findings)
+            copied_batches = block.batches.copy()
+            copied_block = Block(
+                block.file_name, block.data, block.data_position, copied_batches, block.findings
+            )
             if index_state is not None:
                 index_state.add_block(copied_block)
             if history is not None:
@@ -79,39 +83,41 @@ class SegmentChecker:
 
         log_result = yield from self.log_checker.iter_findings(log, on_progress, on_block)
         result = SegmentCheckResult(log_result, index_error=index_error, history=history)
-        if numbers is not None and is_healthy:
-            numbers.statistics.finish(log_result.bytes)
-            result.numbers = numbers
+        if log_summary is not None and is_log_healthy:
+            log_summary.statistics.set_size_and_span(log_result.bytes)
+            result.numbers = log_summary
         if index_state is not None:
-            result.index_findings += self._iter_index_findings(index_state, log_result.bytes)
+            result.index_findings += self._iter_index_collectors(index_state, log_result.bytes)
         return result
 
-    def check_group(self, segments: Sequence[Segment]) -> list[SegmentCheckResult | None]:
+    def check_segment_group(self, segments: Sequence[Segment]) -> list[SegmentCheckResult | None]:
         """Check small segments together; None for one that must be checked by itself."""
         small_logs = read_checked_logs(
             [segment.log for segment in segments if segment.log is not None]
         )
         log_histories = small_log_histories(small_logs, with_fingerprints=self.with_fingerprints)
-        index_sizes = find_healthy_index_sizes(
+        healthy_index_sizes = find_healthy_index_sizes(
             segments, small_logs, self.index_checker.index_interval_bytes
         )
-        numbers = (
+        log_summaries = (
             None
-            if self.create_shape is None
-            else summarize_small_logs(small_logs, self.create_shape)
+            if self.create_log_shape is None
+            else summarize_small_logs(small_logs, self.create_log_shape)
         )
         results: list[SegmentCheckResult | None] = []
-        for i, log_result in enumerate(
+        for segment_index, log_result in enumerate(
             check_small_logs(small_logs, self.log_checker.deep, self.log_checker.limit)
         ):
             if log_result is None:
                 results.append(None)
                 continue
-            result = SegmentCheckResult(log_result, history=log_histories[i])
-            if numbers is not None:
-                result.numbers = numbers[i]
-            if index_sizes[i] is None:
-                self._check_doubtful_indexes(segments[i], small_logs.file_block(i), result)
+            result = SegmentCheckResult(log_result, history=log_histories[segment_index])
+            if log_summaries is not None:
+                result.numbers = log_summaries[segment_index]
+            if healthy_index_sizes[segment_index] is None:
+                self._check_doubtful_indexes(
+                    segments[segment_index], small_logs.file_block(segment_index), result
+                )
             results.append(result)
         return results
 
@@ -119,21 +125,28 @@ class SegmentChecker:
         self, segment: Segment, block: Block, result: SegmentCheckResult
     ) -> None:
         """Check the indexes of a healthy log that is a single block."""
-        index_state, result.index_error = self._start_indexes(segment)
+        index_state, result.index_error = self._start_index_check(segment)
         if index_state is not None:
             index_state.add_block(block)
-            result.index_findings += self._iter_index_findings(index_state, result.log_result.bytes)
+            result.index_findings += self._iter_index_collectors(
+                index_state, result.log_result.bytes
+            )
 
-    def _start_indexes(self, segment: Segment) -> tuple[IndexCheckState | None, InputError | None]:
+    def _start_index_check(
+        self, segment: Segment
+    ) -> tuple[IndexCheckState | None, InputError | None]:
         """Start checking the requested indexes, or return why one of them cannot be read."""
         try:
-            return (self.index_checker.read_indexes(segment) if segment.index_kinds else None), None
+            return (
+                self.index_checker.read_indexes(segment) if segment.requested_index_kinds else None
+            ), None
         except InputError as error:
             return None, error
 
-    def _iter_index_findings(
+    def _iter_index_collectors(
         self, index_state: IndexCheckState, log_size: int
     ) -> Iterator[FindingCollector]:
         return (
-            result.findings for result in self.index_checker.index_results(index_state, log_size)
+            index_result.findings
+            for index_result in self.index_checker.iter_index_results(index_state, log_size)
         )

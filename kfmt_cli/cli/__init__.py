@@ -14,7 +14,7 @@ import click
 from kfmt_cli import __version__
 from kfmt_cli.cli.options import EXIT_CODES_HELP
 
-COMMAND_SECTIONS = {
+COMMANDS_BY_SECTION = {
     "Look": ("dump", "cat", "state", "hex", "stat", "find", "sql", "txn", "browse", "report"),
     "Why": ("retention", "compaction"),
     "Check": ("check", "verify-crc", "index-check", "diff", "replicas"),
@@ -35,7 +35,7 @@ _DIRECTORY_BY_COMMAND = {
 }
 MODULE_BY_COMMAND = {
     name: _DIRECTORY_BY_COMMAND.get(name, name.replace("-", "_"))
-    for names in COMMAND_SECTIONS.values()
+    for names in COMMANDS_BY_SECTION.values()
     for name in names
 }
 
@@ -50,37 +50,37 @@ class LazyCommandGroup(click.Group):
         if cmd_name not in MODULE_BY_COMMAND:
             return None
         module = importlib.import_module(f"kfmt_cli.commands.{MODULE_BY_COMMAND[cmd_name]}.options")
-        name = cmd_name.replace("-", "_")
-        if hasattr(builtins, name):
-            name = f"{name}_command"
-        command: click.Command = getattr(module, name)
+        function_name = cmd_name.replace("-", "_")
+        if hasattr(builtins, function_name):
+            function_name = f"{function_name}_command"
+        command: click.Command = getattr(module, function_name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
+        command_name = args[0]
+        if self.get_command(ctx, command_name) is None and not command_name.startswith("-"):
             from difflib import get_close_matches
 
-            candidates = get_close_matches(name, MODULE_BY_COMMAND, 3, 0.6)
+            candidates = get_close_matches(command_name, MODULE_BY_COMMAND, 3, 0.6)
             suggestion = f"; did you mean {' or '.join(candidates)}?" if candidates else ""
-            ctx.fail(f"no such command: {name!r}{suggestion}")
+            ctx.fail(f"no such command: {command_name!r}{suggestion}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in COMMAND_SECTIONS.items():
-            rows = []
-            for name in names:
-                command = self.get_command(ctx, name)
+        for title, command_names in COMMANDS_BY_SECTION.items():
+            help_rows = []
+            for command_name in command_names:
+                command = self.get_command(ctx, command_name)
                 assert command is not None
-                rows.append((name, command.short_help or ""))
+                help_rows.append((command_name, command.short_help or ""))
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl(help_rows)
 
 
-def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if not value or ctx.resilient_parsing:
+def _print_version(ctx: click.Context, _param: click.Parameter, is_requested: bool) -> None:
+    if not is_requested or ctx.resilient_parsing:
         return
     from kfmt_cli.core.native.build_state import (
         interpreted_modules,
@@ -93,8 +93,8 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     kernel_text = "kernel compiled"
     if slow_modules:
         kernel_text = f"{', '.join(slow_modules)} interpreted (slow: {interpreted_reason()})"
-    python = f"Python {platform.python_version()} ({platform.python_implementation()})"
-    click.echo(f"kfmt {__version__}, JSON {CONTRACT_VERSION}, {python}, {kernel_text}")
+    python_text = f"Python {platform.python_version()} ({platform.python_implementation()})"
+    click.echo(f"kfmt {__version__}, JSON {CONTRACT_VERSION}, {python_text}, {kernel_text}")
     if message := stale_message():
         click.echo(f"kfmt: {message}", err=True)
     ctx.exit()

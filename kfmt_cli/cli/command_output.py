@@ -36,30 +36,30 @@ class CommandOutput:
         self.exit_code = ExitCode.CLEAN
         if sys.stdout is None:
             raise OutputError(NO_OUTPUT_MESSAGE)
-        self.out_is_terminal = sys.stdout.isatty()
-        self.err_is_terminal = sys.stderr.isatty()
-        self.theme = self._theme(color, self.out_is_terminal)
-        self.err_theme = self._theme(color, self.err_is_terminal)
+        self.is_stdout_terminal = sys.stdout.isatty()
+        self.is_stderr_terminal = sys.stderr.isatty()
+        self.theme = self._select_theme(color, self.is_stdout_terminal)
+        self.err_theme = self._select_theme(color, self.is_stderr_terminal)
         self._expected_bytes = 0
         if message := stale_message():
             self.write_error(f"kfmt: {message}\n")
 
     @staticmethod
-    def _theme(color: str, is_terminal: bool) -> Theme:
+    def _select_theme(color: str, is_terminal: bool) -> Theme:
         if color == "auto":
-            no_colour = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-            return COLOUR_THEME if is_terminal and not no_colour else NO_COLOUR
+            is_colour_disabled = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+            return COLOUR_THEME if is_terminal and not is_colour_disabled else NO_COLOUR
         return COLOUR_THEME if color == "always" else NO_COLOUR
 
     @property
     def width(self) -> int | None:
         """Terminal width for rows, in columns; None if standard output is not a terminal."""
-        return _terminal_columns() if self.out_is_terminal else None
+        return _terminal_columns() if self.is_stdout_terminal else None
 
     @property
     def err_width(self) -> int | None:
         """Terminal width of standard error, in columns; None if it is not a terminal."""
-        return _terminal_columns() if self.err_is_terminal else None
+        return _terminal_columns() if self.is_stderr_terminal else None
 
     def raise_exit_code(self, exit_code: ExitCode) -> None:
         """Raise the exit code to this one, unless it is already higher."""
@@ -68,9 +68,9 @@ class CommandOutput:
     def write(self, data: bytes | memoryview) -> None:
         """Write bytes to standard output immediately; raises OutputClosed, OutputError."""
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(sys.stdout.fileno(), view) :]
+            unwritten_bytes = memoryview(data)
+            while unwritten_bytes:
+                unwritten_bytes = unwritten_bytes[os.write(sys.stdout.fileno(), unwritten_bytes) :]
         except BrokenPipeError:
             if self._ignores_closed_output:
                 return
@@ -93,9 +93,9 @@ class CommandOutput:
 
     def expect_bytes(self, n_bytes: int) -> None:
         """Count bytes that will be read; reports slow mode once they exceed `SLOW_MODE_BYTES`."""
-        previous = self._expected_bytes
+        previous_bytes = self._expected_bytes
         self._expected_bytes += n_bytes
-        if previous <= SLOW_MODE_BYTES < self._expected_bytes and interpreted_modules():
+        if previous_bytes <= SLOW_MODE_BYTES < self._expected_bytes and interpreted_modules():
             self.write_error(SLOW_MODE_MESSAGE)
 
     @contextmanager
@@ -106,7 +106,7 @@ class CommandOutput:
         time; if they go to a terminal, there is no bar.
         """
         self.expect_bytes(total or 0)
-        is_enabled = self.err_is_terminal and not (with_rows and self.out_is_terminal)
+        is_enabled = self.is_stderr_terminal and not (with_rows and self.is_stdout_terminal)
         bar = ProgressBar(total, is_enabled, self.expect_bytes)
         bar.on_progress(0)
         try:
@@ -125,23 +125,23 @@ class ProgressBar:
     """A progress bar that appears only after a while."""
 
     def __init__(
-        self, total: int | None, is_enabled: bool, expect_bytes: Callable[[int], None]
+        self, total_bytes: int | None, is_enabled: bool, expect_bytes: Callable[[int], None]
     ) -> None:
-        self._total = total
+        self._total_bytes = total_bytes
         self._is_enabled = is_enabled
         self._expect_bytes = expect_bytes
-        self._n_done = 0
-        self._started_at = time.monotonic()
-        self._bar: object | None = None
+        self._done_bytes = 0
+        self._start_seconds = time.monotonic()
+        self._rich_progress: object | None = None
 
     def on_progress(self, n_bytes: int) -> None:
         """Report that `n_bytes` more are done."""
-        self._n_done += n_bytes
-        if not self._total:
+        self._done_bytes += n_bytes
+        if not self._total_bytes:
             self._expect_bytes(n_bytes)
         is_too_early = (
-            self._total or 0
-        ) < MIN_PROGRESS_BYTES and time.monotonic() - self._started_at < PROGRESS_DELAY_SECONDS
+            self._total_bytes or 0
+        ) < MIN_PROGRESS_BYTES and time.monotonic() - self._start_seconds < PROGRESS_DELAY_SECONDS
         if not self._is_enabled or is_too_early:
             return
         from rich.console import Console
@@ -153,9 +153,9 @@ class ProgressBar:
             TransferSpeedColumn,
         )
 
-        if self._bar is None:
+        if self._rich_progress is None:
             console = Console(stderr=True)
-            self._bar = bar = Progress(
+            self._rich_progress = rich_progress = Progress(
                 BarColumn(),
                 DownloadColumn(),
                 TransferSpeedColumn(),
@@ -163,15 +163,16 @@ class ProgressBar:
                 console=console,
                 transient=True,
             )
-            bar.start()
-            bar.add_task("", total=self._total)
-        assert isinstance(self._bar, Progress)
-        self._bar.update(
-            self._bar.task_ids[0], completed=min(self._n_done, self._total or self._n_done)
+            rich_progress.start()
+            rich_progress.add_task("", total=self._total_bytes)
+        assert isinstance(self._rich_progress, Progress)
+        self._rich_progress.update(
+            self._rich_progress.task_ids[0],
+            completed=min(self._done_bytes, self._total_bytes or self._done_bytes),
         )
 
     def stop(self) -> None:
         """Remove the bar."""
-        if self._bar is not None:
-            self._bar.stop()  # type: ignore[attr-defined]
-            self._bar = None
+        if self._rich_progress is not None:
+            self._rich_progress.stop()  # type: ignore[attr-defined]
+            self._rich_progress = None

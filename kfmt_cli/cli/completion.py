@@ -9,9 +9,9 @@ def complete_codes(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Codes of findings."""
-    from kfmt_cli.checks.registry import codes_by_name
+    from kfmt_cli.checks.registry import finding_code_by_name
 
-    return [name for name in codes_by_name() if name.startswith(incomplete)]
+    return [name for name in finding_code_by_name() if name.startswith(incomplete)]
 
 
 def complete_pages(
@@ -28,9 +28,9 @@ def complete_formats(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Names of formats."""
-    from kfmt_cli.commands.format.command import format_chapters
+    from kfmt_cli.commands.format.command import iter_format_chapters
 
-    names = (layout.name for chapter in format_chapters() for layout in chapter.layouts)
+    names = (layout.name for chapter in iter_format_chapters() for layout in chapter.layouts)
     return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 

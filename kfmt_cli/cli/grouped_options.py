@@ -28,7 +28,7 @@ OPTION_GROUPS: dict[str, Sequence[str]] = {
     ),
 }
 _TITLE_BY_OPTION = {name: title for title, names in OPTION_GROUPS.items() for name in names}
-_POSITION_BY_OPTION = {name: position for position, name in enumerate(_TITLE_BY_OPTION)}
+_ORDER_BY_OPTION = {name: position for position, name in enumerate(_TITLE_BY_OPTION)}
 MAX_UNTITLED_OPTIONS = 12  # options that need no titles
 
 
@@ -38,7 +38,7 @@ class GroupedCommand(click.Command):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.params.sort(key=lambda param: _POSITION_BY_OPTION.get(param.name or "", -1))
+        self.params.sort(key=lambda param: _ORDER_BY_OPTION.get(param.name or "", -1))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, a section for each group."""
@@ -50,12 +50,12 @@ class GroupedCommand(click.Command):
             title: [] for title in ("Options", *OPTION_GROUPS)
         }
         for option in options:
-            if (row := option.get_help_record(ctx)) is not None:
-                sections[_TITLE_BY_OPTION.get(option.name or "", "Options")].append(row)
-        for title, rows in sections.items():
-            if rows:
+            if (help_record := option.get_help_record(ctx)) is not None:
+                sections[_TITLE_BY_OPTION.get(option.name or "", "Options")].append(help_record)
+        for title, help_records in sections.items():
+            if help_records:
                 with formatter.section(title):
-                    formatter.write_dl(rows)
+                    formatter.write_dl(help_records)
 
 
 grouped_command: Callable[..., Callable[[Callable[..., Any]], click.Command]] = partial(

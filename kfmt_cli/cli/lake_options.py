@@ -36,6 +36,6 @@ _LAKE_OPTIONS = (
 )
 
 
-def lake_options(function: CommandFunction) -> CommandFunction:
+def add_lake_options(function: CommandFunction) -> CommandFunction:
     """Add the options for the size, grouping and columns of files."""
     return add_options(function, _LAKE_OPTIONS)

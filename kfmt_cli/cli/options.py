@@ -74,7 +74,7 @@ def parse_input_path(path: str) -> str:
     return normalize_path(strip_credentials(path))
 
 
-def parse_stored_path(path: str) -> str:
+def parse_literal_path(path: str) -> str:
     """A path or URL that is not unpacked, without its credentials and without file://."""
     from kfmt_cli.core.credentials import strip_credentials
 
@@ -90,11 +90,11 @@ def _paths_argument(metavar: str, *, required: bool) -> Decorator:
     return lambda function: private_key_option(argument(function))
 
 
-def _store_private_key(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+def _store_private_key(ctx: click.Context, param: click.Parameter, key_path: str | None) -> None:
     del ctx, param
-    from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY
+    from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY_PATH
 
-    RSM_PRIVATE_KEY.set(value)
+    RSM_PRIVATE_KEY_PATH.set(key_path)
 
 
 private_key_option = click.option(
@@ -113,8 +113,10 @@ optional_paths_argument = _paths_argument("[PATH...]", required=False)
 
 
 def _format_option(formats: list[OutputFormat]) -> Decorator:
-    *others, last = (format_.description for format_ in formats if format_.description)
-    format_list = f"{', '.join(others)} or {last}"
+    *other_descriptions, last_description = (
+        format_.description for format_ in formats if format_.description
+    )
+    format_list = f"{', '.join(other_descriptions)} or {last_description}"
 
     def decorate(function: CommandFunction) -> CommandFunction:
         if any(format_.name == "csv" for format_ in formats):
@@ -141,14 +143,16 @@ def _format_option(formats: list[OutputFormat]) -> Decorator:
 
 
 def _validate_row_type(
-    _ctx: click.Context, _param: click.Parameter, name: str | None
+    _ctx: click.Context, _param: click.Parameter, type_name: str | None
 ) -> str | None:
-    if name is not None:
-        from kfmt_cli.commands.contract import shapes_by_name
+    if type_name is not None:
+        from kfmt_cli.commands.contract import variants_by_type_name
 
-        if name not in shapes_by_name():
-            raise UsageError(f"--table {name}: no such row type; see docs/json.md for all types")
-    return name
+        if type_name not in variants_by_type_name():
+            raise UsageError(
+                f"--table {type_name}: no such row type; see docs/json.md for all types"
+            )
+    return type_name
 
 
 # The options whose values are in `CommonOptions`, by the names that `common_options` takes.
@@ -233,25 +237,27 @@ layout_option = click.option(
 )
 
 
-def validate_topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
+def validate_topic_name(
+    ctx: click.Context, param: click.Parameter, topic_name: str | None
+) -> str | None:
     """Callback of options whose value is a new topic's name; raises UsageError."""
     del ctx
-    if name is not None:
+    if topic_name is not None:
         from kfmt_cli.disk.file_names import find_topic_name_error
 
-        if error := find_topic_name_error(name):
+        if error := find_topic_name_error(topic_name):
             raise UsageError(f"{param.opts[0]} {error}")
-    return name
+    return topic_name
 
 
 force_option = click.option("--force", is_flag=True, help="Replace existing files in DST.")
 
 
-def _parse_now(ctx: click.Context, param: click.Parameter, value: str) -> int:
+def _parse_now(ctx: click.Context, param: click.Parameter, time_text: str) -> int:
     del ctx, param
     from kfmt_cli.core.times import parse_time_ms
 
-    return parse_time_ms("--now", value)
+    return parse_time_ms("--now", time_text)
 
 
 now_option = click.option(
@@ -270,14 +276,14 @@ config_option = click.option(
 )
 
 
-def index_interval_option(help_: str) -> Decorator:
-    """--index-interval-bytes. help_: its help text."""
+def index_interval_option(help_text: str) -> Decorator:
+    """--index-interval-bytes. help_text: its help text."""
     return click.option(
         "--index-interval-bytes",
         type=ByteSizeType(),
         default=DEFAULT_INDEX_INTERVAL_BYTES,
         show_default=True,
-        help=help_,
+        help=help_text,
     )
 
 
@@ -324,7 +330,7 @@ class CommonOptions:
         """
         from kfmt_cli.cli.command_output import CommandOutput
         from kfmt_cli.commands.command_run import CommandRun
-        from kfmt_cli.render.output_formats import sink_class
+        from kfmt_cli.render.output_formats import load_sink_class
         from kfmt_cli.render.sinks.sink import DisplayOptions
 
         output = CommandOutput(self.color, ignores_closed_output=writes_files)
@@ -336,37 +342,35 @@ class CommonOptions:
             shows_notes=self.shows_notes,
             max_locations=self.given_findings or MAX_LOCATIONS,
         )
-        sink = sink_class(self.format_)(output, display_options)
+        sink = load_sink_class(self.format_)(output, display_options)
         max_findings = self.max_findings
-        if sink.for_people and not shows_findings and self.given_findings is None:
+        if sink.is_for_people and not shows_findings and self.given_findings is None:
             max_findings = MAX_LOCATIONS
         run = CommandRun(output, sink, result_type, self.strict, max_findings)
-        context = click.get_current_context(silent=True)
-        if context is not None:
-            context.meta[RUN_CONTEXT_KEY] = run
+        click_context = click.get_current_context(silent=True)
+        if click_context is not None:
+            click_context.meta[RUN_CONTEXT_KEY] = run
         return run
 
 
-def common_options(*names: str) -> Decorator:
+def common_options(*option_keys: str) -> Decorator:
     """Give a command some of the `COMMON_OPTIONS` options; it receives them as one `CommonOptions`.
 
     A command that returns nothing ends with the exit code of its run.
     """
-    option_names = tuple(field.name for field in fields(CommonOptions))
+    field_names = tuple(field.name for field in fields(CommonOptions))
 
     def decorate(function: CommandFunction) -> CommandFunction:
         @wraps(function)
         def command(**arguments: Any) -> Any:
-            common_values = {
-                name: arguments.pop(name) for name in option_names if name in arguments
-            }
+            common_values = {name: arguments.pop(name) for name in field_names if name in arguments}
             exit_code = function(common=CommonOptions(**common_values), **arguments)
             run: CommandRun | None = click.get_current_context().meta.get(RUN_CONTEXT_KEY)
             if exit_code is not None or run is None:
                 return exit_code
-            run.sink.flush()
-            return run.host.exit_code
+            run.sink.flush_texts()
+            return run.output.exit_code
 
-        return add_options(command, [COMMON_OPTIONS[name] for name in names])
+        return add_options(command, [COMMON_OPTIONS[name] for name in option_keys])
 
     return decorate

@@ -27,7 +27,7 @@ class PayloadFormatType(click.Choice[str]):
         return tuple(PAYLOAD_FORMATS)
 
 
-def payload_format_options(function: CommandFunction) -> CommandFunction:
+def add_payload_format_options(function: CommandFunction) -> CommandFunction:
     """Add --key-format, --value-format and their schemas, passed as `payloads`."""
 
     @wraps(function)
@@ -50,17 +50,18 @@ def payload_format_options(function: CommandFunction) -> CommandFunction:
         )
 
     command: CommandFunction = wrapper
-    for name in ("value", "key"):
+    for payload_part in ("value", "key"):
         command = click.option(
-            f"--{name}-schema",
+            f"--{payload_part}-schema",
             metavar="FILE[:MESSAGE]",
-            help=f"Schema of the {name}: an Avro schema file, or a Protobuf descriptor set and "
+            help=f"Schema of the {payload_part}: an Avro schema file, or a Protobuf descriptor "
+            "set and "
             "message name.",
         )(command)
         command = click.option(
-            f"--{name}-format",
+            f"--{payload_part}-format",
             type=PayloadFormatType(),
-            help=f"How to decode the {name}. If decoding fails, it is shown as stored.",
+            help=f"How to decode the {payload_part}. If decoding fails, it is shown as stored.",
         )(command)
     return click.option(
         "--schemas",
@@ -71,10 +72,10 @@ def payload_format_options(function: CommandFunction) -> CommandFunction:
     )(command)
 
 
-def decode_options(function: CommandFunction) -> CommandFunction:
-    """Add the options of `payload_format_options` and --decode, for commands that decode into
+def add_decode_options(function: CommandFunction) -> CommandFunction:
+    """Add the options of `add_payload_format_options` and --decode, for commands that decode into
     columns."""
-    function_with_formats = payload_format_options(function)
+    function_with_formats = add_payload_format_options(function)
 
     @wraps(function_with_formats)
     def wrapper(decode: bool, **arguments: Any) -> Any:

@@ -50,8 +50,11 @@ def parse_selection_options(options: Mapping[str, Any]) -> SelectionOptions:
         for name in ("from_time", "to_time")
     )
     from_offset, to_offset = option_values.from_offset, option_values.to_offset
-    for start, end, noun in ((from_offset, to_offset, "offset"), (from_time, to_time, "time")):
-        if start is not None and end is not None and start > end:
+    for from_bound, to_bound, noun in (
+        (from_offset, to_offset, "offset"),
+        (from_time, to_time, "time"),
+    ):
+        if from_bound is not None and to_bound is not None and from_bound > to_bound:
             raise UsageError(f"--from-{noun} is after --to-{noun}")
     record_filter = parse_record_filter(
         option_values.key,
@@ -59,15 +62,15 @@ def parse_selection_options(options: Mapping[str, Any]) -> SelectionOptions:
         option_values.header or (),
         option_values.producer_id,
     )
-    is_committed = option_values.isolation == READ_COMMITTED
+    is_read_committed = option_values.isolation == READ_COMMITTED
     return SelectionOptions(
         Selection(from_offset, to_offset, from_time, to_time, record_filter),
         option_values.last,
-        is_committed,
+        is_read_committed,
     )
 
 
-def bounds_options(function: CommandFunction) -> CommandFunction:
+def add_bounds_options(function: CommandFunction) -> CommandFunction:
     """Add only the options for offsets and times, passed as `wanted`, a Selection."""
 
     @wraps(function)
@@ -119,11 +122,13 @@ _SELECTION_OPTIONS = (
 )
 
 
-def parse_bytes_pattern(option: str, text: str) -> bytes:
+def parse_bytes_pattern(option_name: str, pattern_text: str) -> bytes:
     """Parse bytes given as a pattern; raises UsageError for a regular expression."""
     from kfmt_cli.log.selection.record_filter import parse_pattern
 
-    pattern = parse_pattern(option, text)
+    pattern = parse_pattern(option_name, pattern_text)
     if not isinstance(pattern, bytes):
-        raise UsageError(f"{option} {text!r}: needs an exact key, not a regular expression")
+        raise UsageError(
+            f"{option_name} {pattern_text!r}: needs an exact key, not a regular expression"
+        )
     return pattern

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from kfmt_cli.errors import ExitCode, InputError, InputErrorHandler
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector, Severity
 from kfmt_cli.render.sinks.sink import FileHeading, OutputStreams, Sink
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.file_result import FileResult, FileResultType, RunSummary
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Progress(Protocol):
         """Report that `n_bytes` more bytes are done."""
 
 
-class RunHost(OutputStreams, Protocol):
+class RunOutput(OutputStreams, Protocol):
     """The environment of a run: output streams and a progress display."""
 
     def progress(
@@ -59,15 +59,15 @@ class FileTask(Protocol):
     def find_files(self, paths: tuple[str, ...]) -> Iterable[RunEvent]:
         """Find the files; yields unreadable inputs."""
 
-    def process(self, on_progress: Callable[[int], None]) -> Iterable[RunEvent]:
+    def process_files(self, on_progress: Callable[[int], None]) -> Iterable[RunEvent]:
         """Process the files. on_progress: called with the number of bytes done since the last
         call."""
 
 
 def chunk_rows(rows: Iterable[RowCells]) -> Iterator[list[RowCells]]:
     """Rows in groups of a size worth writing."""
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, ROWS_PER_CHUNK)):
+    row_iterator = iter(rows)
+    while chunk := list(islice(row_iterator, ROWS_PER_CHUNK)):
         yield chunk
 
 
@@ -81,7 +81,7 @@ def iter_result_events(result: FileResult) -> Iterator[RunEvent]:
 class CommandRun:
     """One run of a command."""
 
-    host: RunHost
+    output: RunOutput
     sink: Sink
     result_type: FileResultType | None = None
     strict: bool = False
@@ -89,20 +89,20 @@ class CommandRun:
     max_findings: int = MAX_FINDINGS
     """Limit of findings shown per kind and file."""
     summary: RunSummary = field(init=False)
-    _reported_errors: set[str] = field(default_factory=set)
+    _reported_messages: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.summary = RunSummary(self.result_type or FileResultType((), {}))
 
     def run_task(self, task: FileTask, paths: tuple[str, ...]) -> ExitCode:
         """Plan and run a task; returns the exit code."""
-        self.handle_all(task.find_files(paths))
+        self.handle_events(task.find_files(paths))
         self.sink.begin_results(self.summary.type)
-        with self.host.progress(task.total_bytes) as progress:
-            self.handle_all(task.process(progress.on_progress))
+        with self.output.progress(task.total_bytes) as progress:
+            self.handle_events(task.process_files(progress.on_progress))
         return self.finish()
 
-    def handle_all(self, events: Iterable[RunEvent]) -> None:
+    def handle_events(self, events: Iterable[RunEvent]) -> None:
         """Count and show every event."""
         for event in events:
             self.handle_event(event)
@@ -115,21 +115,21 @@ class CommandRun:
         elif isinstance(event, FileResult):
             self._handle_result(event)
         else:
-            self.report_unreadable(str(event))
+            self.report_input_error(str(event))
 
     def count_finding(self, finding: Finding) -> None:
         """Count a finding for the exit code."""
         severity = finding.code.severity
-        self._raise_exit_code(severity is Severity.ERROR, severity is Severity.WARNING)
+        self._update_exit_code(severity is Severity.ERROR, severity is Severity.WARNING)
 
-    def _raise_exit_code(self, errors: int, warnings: int) -> None:
-        if errors or (self.strict and warnings):
-            self.host.raise_exit_code(ExitCode.FINDINGS)
+    def _update_exit_code(self, n_errors: int, n_warnings: int) -> None:
+        if n_errors or (self.strict and n_warnings):
+            self.output.raise_exit_code(ExitCode.FINDINGS)
 
     def _handle_result(self, result: FileResult) -> None:
-        self._raise_exit_code(result.errors, result.warnings)
-        self.summary.add(result)
-        self.report_suppressed(result.file, result.findings)
+        self._update_exit_code(result.errors, result.warnings)
+        self.summary.add_result(result)
+        self.report_suppressed_findings(result.file, result.findings)
         if not result.is_partial:
             self.sink.write_result(result)
 
@@ -140,59 +140,63 @@ class CommandRun:
             if collector.count_and_admit(finding):
                 self.sink.write_finding(finding)
 
-    def output_rows(
+    def write_rows(
         self,
-        name: str,
-        type_: RowType,
+        display_name: str,
+        row_type: RowType,
         chunks: Iterable[Sequence[RowCells]],
         row_nouns: tuple[str, str] = ("entry", "entries"),
         *,
-        title: tuple[str, ...] = (),
+        title_lines: tuple[str, ...] = (),
     ) -> int:
         """Show rows about a file or directory, chunk by chunk; returns their number.
 
-        row_nouns: noun for a row, singular and plural. title: lines shown to people instead of
-        the name.
+        row_nouns: noun for a row, singular and plural. title_lines: lines shown to people instead
+        of the name.
         """
         from kfmt_cli.rows.columnar_rows import NestedRows, build_columnar_rows
 
-        writer = self.sink.begin_rows(FileHeading(name, row_nouns=row_nouns, title=title), type_)
+        writer = self.sink.begin_rows(
+            FileHeading(display_name, row_nouns=row_nouns, title_lines=title_lines), row_type
+        )
         n_rows = 0
         for chunk in chunks:
-            self.sink.flush()
-            for text in writer.render(NestedRows(build_columnar_rows(type_, chunk)), 0, len(chunk)):
-                self.host.write(text)
+            self.sink.flush_texts()
+            for output_chunk in writer.render(
+                NestedRows(build_columnar_rows(row_type, chunk)), 0, len(chunk)
+            ):
+                self.output.write(output_chunk)
             n_rows += len(chunk)
         self.sink.write_line(writer.closing_text())
         return n_rows
 
-    def report_suppressed(self, file: str, collector: FindingCollector) -> None:
+    def report_suppressed_findings(self, display_name: str, collector: FindingCollector) -> None:
         """Show how many findings of each kind were suppressed."""
-        for code, n_suppressed in collector.iter_suppressed():
-            self.sink.write_suppressed(file, code, n_suppressed)
+        for code, n_suppressed in collector.iter_suppressed_counts():
+            self.sink.write_suppressed(display_name, code, n_suppressed)
 
-    def report_unreadable(self, message: str) -> None:
+    def report_input_error(self, message: str) -> None:
         """Count and report an unreadable input, once: a command may read it more than once."""
-        if message in self._reported_errors:
+        if message in self._reported_messages:
             return
-        self._reported_errors.add(message)
-        self.summary.n_unread += 1
-        self.host.raise_exit_code(ExitCode.UNREADABLE)
-        self.sink.note(f"kfmt: {escape_terminal(message)}\n")
+        self._reported_messages.add(message)
+        self.summary.n_unread_inputs += 1
+        self.output.raise_exit_code(ExitCode.UNREADABLE)
+        self.sink.write_to_stderr(f"kfmt: {escape_unprintable(message)}\n")
 
-    def catch_unreadable(self) -> InputErrorHandler:
+    def catch_input_errors(self) -> InputErrorHandler:
         """Report an input that cannot be read, and continue after the block."""
-        return InputErrorHandler(lambda error: self.report_unreadable(str(error)))
+        return InputErrorHandler(lambda error: self.report_input_error(str(error)))
 
     def report_leftovers(self, paths: Iterable[Path]) -> None:
         """Report removed leftovers of killed runs."""
         for path in paths:
             note = "leftover of an interrupted run, removed"
-            self.sink.note(f"{escape_terminal(str(path))}: {note}\n")
+            self.sink.write_to_stderr(f"{escape_unprintable(str(path))}: {note}\n")
 
     def finish(self) -> ExitCode:
         """Show the summary; returns the exit code."""
-        exit_code = self.summary.exit_code = self.host.exit_code
+        exit_code = self.summary.exit_code = self.output.exit_code
         self.sink.write_summary(self.summary)
-        self.sink.flush()
+        self.sink.flush_texts()
         return exit_code

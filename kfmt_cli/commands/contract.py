@@ -49,14 +49,16 @@ class ContractSection:
     """Objects that belong together."""
 
     title: str
-    types: tuple[RowType, ...]
+    row_types: tuple[RowType, ...]
 
 
-def contract_sections() -> Iterator[ContractSection]:
+def iter_contract_sections() -> Iterator[ContractSection]:
     """The objects of every command, each type once."""
     yield ContractSection("Batches and records", (BATCH_ROW, DECODED_RECORD_ROW, FIELD_ROW))
     yield ContractSection("Findings", (FINDING_ROW, SUPPRESSED_FINDINGS_ROW))
-    yield ContractSection("Results of a file and of a run", (_common_result_row(), _SUMMARY_ROW))
+    yield ContractSection(
+        "Results of a file and of a run", (_common_result_row_type(), _SUMMARY_ROW)
+    )
     document_rows = (*_row_types_in(documents), *_row_types_in(reference_rows))
     finding_rows = {FINDING_ROW, SUPPRESSED_FINDINGS_ROW}
     other_rows = tuple(row_type for row_type in document_rows if row_type not in finding_rows)
@@ -72,7 +74,10 @@ def contract_sections() -> Iterator[ContractSection]:
     row_types = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
     yield ContractSection(
         "Entries of files",
-        (*(type_ for type_ in row_types if type_ not in (BATCH_ROW, RECORD_ROW)), NOTES_ROWS),
+        (
+            *(row_type for row_type in row_types if row_type not in (BATCH_ROW, RECORD_ROW)),
+            NOTES_ROWS,
+        ),
     )
 
 
@@ -81,41 +86,45 @@ def _row_types_in(module: ModuleType) -> Iterator[RowType]:
     return (value for value in vars(module).values() if isinstance(value, RowType))
 
 
-def shapes_by_name() -> dict[str, tuple[RowType, ...]]:
+def variants_by_type_name() -> dict[str, tuple[RowType, ...]]:
     """The shapes of each type. If it has several, `distinguishing_member` tells them apart."""
-    shapes: dict[str, tuple[RowType, ...]] = {}
-    for section in contract_sections():
-        for type_ in section.types:
-            shapes[type_.name] = (*shapes.get(type_.name, ()), type_)
-    return shapes
+    variants: dict[str, tuple[RowType, ...]] = {}
+    for section in iter_contract_sections():
+        for row_type in section.row_types:
+            variants[row_type.name] = (*variants.get(row_type.name, ()), row_type)
+    return variants
 
 
-def distinguishing_member(shape: RowType, shapes: tuple[RowType, ...]) -> str:
+def distinguishing_member(variant: RowType, variants: tuple[RowType, ...]) -> str:
     """The first member that each object of a shape has, and no object of another shape."""
     other_members = {
-        column.name for other in shapes if other is not shape for column in other.columns
+        column.name
+        for other_variant in variants
+        if other_variant is not variant
+        for column in other_variant.columns
     }
     other_members |= {"file", *LOCATION_COLUMNS}
     return next(
         column.name
-        for column in shape.columns
+        for column in variant.columns
         if column.name not in other_members and not column.present_if
     )
 
 
-def state_types() -> frozenset[RowType]:
+def state_row_types() -> frozenset[RowType]:
     """The types of `state`, whose objects have a `change` with --since-offset."""
     return frozenset(chain.from_iterable(create_replay(topic).row_types for topic in REPLAYS))
 
 
-def result_rows_by_command() -> dict[str, RowType]:
+def result_row_type_by_command() -> dict[str, RowType]:
     """The row type of a file's result, by command."""
     return {
-        command: _result_row(command, type_) for command, type_ in _RESULT_TYPE_BY_COMMAND.items()
+        command: _result_row_type(command, result_type)
+        for command, result_type in _RESULT_TYPE_BY_COMMAND.items()
     }
 
 
-def _result_row(command: str, result_type: FileResultType) -> RowType:
+def _result_row_type(command: str, result_type: FileResultType) -> RowType:
     """The row type of a command's results. An export counts only the rows of tables it writes."""
     tables = TABLES if command == "export" else ()
     count_columns = (
@@ -127,11 +136,11 @@ def _result_row(command: str, result_type: FileResultType) -> RowType:
     )
 
 
-def _common_result_row() -> RowType:
+def _common_result_row_type() -> RowType:
     """The results of all commands as one type; counts of only some commands may be absent."""
     commands_by_count: dict[str, list[str]] = {}
-    for command, type_ in _RESULT_TYPE_BY_COMMAND.items():
-        for count_name in type_.count_names:
+    for command, result_type in _RESULT_TYPE_BY_COMMAND.items():
+        for count_name in result_type.count_names:
             commands_by_count.setdefault(count_name, []).append(command)
     count_columns = (
         replace(
@@ -146,10 +155,12 @@ def _common_result_row() -> RowType:
     )
 
 
-def _count_column(name: str, *, is_optional: bool) -> Column:
-    presence_flag = f"has_{name}"
+def _count_column(count_name: str, *, is_optional: bool) -> Column:
+    presence_column = f"has_{count_name}"
     return Column(
-        name, presence_column=presence_flag, present_if=(presence_flag, 1) if is_optional else None
+        count_name,
+        presence_column=presence_column,
+        present_if=(presence_column, 1) if is_optional else None,
     )
 
 

@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, read_checkpoint_offsets
+from kfmt_cli.broker.start.checkpoints import (
+    CheckpointError,
+    CheckpointNumberError,
+    read_checkpoint_offsets,
+)
 from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun
@@ -23,7 +27,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.log.block import Block
 
 
-class LogStartNotes:
+class LogStartReporter:
     """Notes which offsets of partitions are below their log start offset, once per partition.
 
     Consumers cannot read these, but they stay on disk until their segment is deleted, as after
@@ -32,55 +36,60 @@ class LogStartNotes:
 
     def __init__(self, run: CommandRun) -> None:
         self._run = run
-        self._noted_directories: set[str] = set()
+        self._reported_directories: set[str] = set()
         self._checkpoint_path: Path | None = None
-        self._log_start_offsets: dict[tuple[str, int], int] = {}
+        self._log_start_by_partition: dict[tuple[str, int], int] = {}
 
-    def note_log(self, path: str, base_offset: int | None, display_path: str) -> None:
+    def report_log_start(self, path: str, base_offset: int | None, display_path: str) -> None:
         """Note unreadable offsets if this log is the first of its partition."""
         directory = path.rpartition(os.sep)[0]
-        if base_offset is not None and directory not in self._noted_directories:
-            self._noted_directories.add(directory)
-            self._note_unreadable(
+        if base_offset is not None and directory not in self._reported_directories:
+            self._reported_directories.add(directory)
+            self._report_unreadable_offsets(
                 display_path.rpartition("/")[0] or display_path,
                 log_partition_directory(path),
                 base_offset,
             )
 
-    def note_partition(self, partition: Partition) -> None:
+    def report_partition_start(self, partition: Partition) -> None:
         """Note the unreadable offsets of a partition."""
         if partition.logs:
-            self._note_unreadable(
-                partition.name, partition.directory, partition.logs[0].base_or_zero
+            self._report_unreadable_offsets(
+                partition.name, partition.directory, partition.logs[0].base_offset_or_zero
             )
 
-    def _note_unreadable(self, partition_label: str, directory: Path, first_offset: int) -> None:
+    def _report_unreadable_offsets(
+        self, partition_label: str, directory: Path, first_offset: int
+    ) -> None:
         """Note the offsets from `first_offset` up to the log start offset of the partition in a
         directory; reports a checkpoint that cannot be read. partition_label: name for display."""
-        topic, partition = parse_topic_partition(directory.name)
+        topic, partition_index = parse_topic_partition(directory.name)
         if topic is None:
             return
-        log_start_offset = self._read_checkpoint(directory.parent / LOG_START_CHECKPOINT).get(
-            (topic, partition or 0), 0
+        log_start_offset = self._read_log_starts(directory.parent / LOG_START_CHECKPOINT).get(
+            (topic, partition_index or 0), 0
         )
         if log_start_offset > first_offset:
             message = f"consumers cannot read offsets {first_offset}–{log_start_offset - 1}"
-            self._run.sink.note(
+            self._run.sink.write_to_stderr(
                 f"{partition_label}: {message}: log start offset {log_start_offset}\n"
             )
 
-    def _read_checkpoint(self, checkpoint_path: Path) -> dict[tuple[str, int], int]:
+    def _read_log_starts(self, checkpoint_path: Path) -> dict[tuple[str, int], int]:
         """The log start offsets in a checkpoint; none if it is missing or unreadable."""
         if checkpoint_path != self._checkpoint_path:
-            self._checkpoint_path, self._log_start_offsets = checkpoint_path, {}
+            self._checkpoint_path, self._log_start_by_partition = checkpoint_path, {}
             if is_file(str(checkpoint_path)):
-                with self._run.catch_unreadable(), suppress(CheckpointError, NumberError):
-                    self._log_start_offsets = read_checkpoint_offsets(
+                with (
+                    self._run.catch_input_errors(),
+                    suppress(CheckpointError, CheckpointNumberError),
+                ):
+                    self._log_start_by_partition = read_checkpoint_offsets(
                         classify_file(
                             str(checkpoint_path), format_display_name(str(checkpoint_path))
                         )
                     )
-        return self._log_start_offsets
+        return self._log_start_by_partition
 
 
 def for_each_partition(
@@ -100,36 +109,36 @@ def for_each_partition(
     several.
     """
     partitions = find_partitions(
-        paths, run.report_unreadable, run.sink.note, accepts_stdin=accepts_stdin
+        paths, run.report_input_error, run.sink.write_to_stderr, accepts_stdin=accepts_stdin
     )
     if single_partition_option and len(partitions) > 1:
         raise UsageError(
             f"{single_partition_option} needs a single partition, but {len(partitions)} were given"
         )
-    log_start_notes = LogStartNotes(run)
+    log_start_reporter = LogStartReporter(run)
     logs = [log for partition in partitions for log in partition.logs] if shows_progress else []
-    with log_progress(run, logs):
+    with show_read_progress(run, logs):
         for partition in partitions:
-            log_start_notes.note_partition(partition)
-            with run.catch_unreadable():
+            log_start_reporter.report_partition_start(partition)
+            with run.catch_input_errors():
                 process_partition(partition)
 
 
 @contextmanager
-def log_progress(run: CommandRun, logs: Iterable[InputFile]) -> Iterator[None]:
+def show_read_progress(run: CommandRun, logs: Iterable[InputFile]) -> Iterator[None]:
     """Show how much of some logs this process has read, while the block runs."""
     total_bytes = sum(map(file_size, logs))
     if not total_bytes:
         yield
         return
     with (
-        run.host.progress(total_bytes, with_rows=True) as progress,
+        run.output.progress(total_bytes, with_rows=True) as progress,
         READ_THROTTLE.report_reads_to(progress.on_progress),
     ):
         yield
 
 
-def read_log_blocks(logs: Sequence[InputFile]) -> Iterator[tuple[InputFile, Block]]:
+def iter_log_blocks(logs: Sequence[InputFile]) -> Iterator[tuple[InputFile, Block]]:
     """The batches of a partition's logs, block by block, each with its log; raises InputError."""
     for file in logs:
         with open_checked_log(file, read_ahead=True) as log:

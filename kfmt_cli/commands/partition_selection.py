@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kfmt_cli.broker.offsets.last_records import find_tail_offset
-from kfmt_cli.broker.transactions.committed import find_committed_records
-from kfmt_cli.commands.each_partition import read_log_blocks
+from kfmt_cli.broker.offsets.last_records import read_last_records_offset
+from kfmt_cli.broker.transactions.committed import read_committed_records
+from kfmt_cli.commands.each_partition import iter_log_blocks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
@@ -15,14 +15,18 @@ from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 
 
 def resolve_selection(
-    selection_options: SelectionOptions, logs: Sequence[InputFile], limit: DecompressionLimit
+    selection_options: SelectionOptions,
+    logs: Sequence[InputFile],
+    decompression_limit: DecompressionLimit,
 ) -> Selection:
     """The selection for a partition; raises InputError, also if its logs are needed first and one
     is a pipe, which can be read only once."""
-    for log in logs if selection_options.must_read_logs else ():
+    for log in logs if selection_options.needs_logs else ():
         if Path(log.path).is_fifo():
             raise InputError(f"{log.name}: a pipe can be read only once")
-    return selection_options.for_partition(
-        lambda n_records, selection: find_tail_offset(logs, n_records, selection, limit),
-        lambda: find_committed_records(block for _, block in read_log_blocks(logs)),
+    return selection_options.create_partition_selection(
+        lambda n_records, selection: read_last_records_offset(
+            logs, n_records, selection, decompression_limit
+        ),
+        lambda: read_committed_records(block for _, block in iter_log_blocks(logs)),
     )

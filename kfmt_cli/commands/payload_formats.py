@@ -21,18 +21,22 @@ FormatAndSchema = tuple[str | None, str | None]
 
 
 def payload_declarations(
-    key: FormatAndSchema, value: FormatAndSchema, schemas: Path | None, paths: Sequence[str]
+    key_format_and_schema: FormatAndSchema,
+    value_format_and_schema: FormatAndSchema,
+    schemas_path: Path | None,
+    paths: Sequence[str],
 ) -> PayloadDeclarations:
     """The formats of keys and values; raises UsageError, InputError.
 
-    schemas: directory or topic of registry schemas; None for a topic _schemas next to the paths.
+    schemas_path: directory or topic of registry schemas; None for a topic _schemas next to the
+    paths.
     """
-    if key[0] is None and value[0] is None:
+    if key_format_and_schema[0] is None and value_format_and_schema[0] is None:
         return NO_DECLARATIONS
     declarations = PayloadDeclarations(
         *(
-            _payload_declaration(*format_and_schema, schemas, paths)
-            for format_and_schema in (key, value)
+            _payload_declaration(*format_and_schema, schemas_path, paths)
+            for format_and_schema in (key_format_and_schema, value_format_and_schema)
         )
     )
     _ = declarations.readers  # raises at once if something is missing
@@ -40,17 +44,24 @@ def payload_declarations(
 
 
 def _payload_declaration(
-    format_: str | None, schema: str | None, schemas: Path | None, paths: Sequence[str]
+    format_: str | None,
+    schema_reference: str | None,
+    schemas_path: Path | None,
+    paths: Sequence[str],
 ) -> PayloadDeclaration | None:
     if format_ is None:
         return None
     if format_ not in PAYLOAD_FORMATS:
         raise unknown_name_error("format", format_, PAYLOAD_FORMATS)
-    schema_file, _, message = (schema or "").partition(":")
-    schema_directory, registry = schemas, None
+    schema_file, _, message_name = (schema_reference or "").partition(":")
+    schema_directory, registry = schemas_path, None
     if format_ == REGISTRY_FORMAT:
-        registry = find_registry_near(paths) if schemas is None else read_registry(str(schemas))
-        schema_directory = schemas if registry is None else None
-    path = Path(schema_file).absolute() if schema_file else None
+        registry = (
+            find_registry_near(paths) if schemas_path is None else read_registry(str(schemas_path))
+        )
+        schema_directory = schemas_path if registry is None else None
+    schema_path = Path(schema_file).absolute() if schema_file else None
     schema_directory = None if schema_directory is None else schema_directory.absolute()
-    return PayloadDeclaration(format_, SchemaSource(path, message, schema_directory, registry))
+    return PayloadDeclaration(
+        format_, SchemaSource(schema_path, message_name, schema_directory, registry)
+    )

@@ -9,12 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.broker.state.schema_registry import SchemaRegistryReplay
-from kfmt_cli.commands.state.internal_topics import find_internal_partitions, iter_replay_findings
+from kfmt_cli.commands.state.internal_topics import find_internal_partitions, replay_log_records
 from kfmt_cli.core.urls import is_url
 from kfmt_cli.disk.directory_listing import file_modified_ms, file_size
 from kfmt_cli.disk.file_access import is_directory, path_exists
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.disk.path_resolution import resolve_display_path
+from kfmt_cli.disk.path_resolution import mount_and_resolve_path
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics.payloads import SchemaRegistry
 
@@ -27,7 +27,7 @@ def find_registry_near(paths: Sequence[str]) -> SchemaRegistry | None:
     for user_path in paths:
         path = user_path
         with suppress(InputError):  # reading the path reports it
-            path = resolve_display_path(user_path)
+            path = mount_and_resolve_path(user_path)
         resolved_path = Path(path) if is_url(path) else Path(os.path.realpath(path))
         for ancestor in (resolved_path, resolved_path.parent, resolved_path.parent.parent):
             if is_directory(str(ancestor / SCHEMAS_PARTITION)):
@@ -40,7 +40,7 @@ def read_registry(path: str) -> SchemaRegistry | None:
 
     Damaged records are skipped: decoding a payload with a missing schema reports it.
     """
-    path = resolve_display_path(path)
+    path = mount_and_resolve_path(path)
     partition_path = Path(path) / SCHEMAS_PARTITION
     if is_directory(str(partition_path)):
         return read_registry(str(partition_path))
@@ -64,6 +64,6 @@ def _replay_registry(logs: tuple[InputFile, ...], _: tuple[tuple[int, int], ...]
     """The registry in some logs; the second argument, their sizes and times, is for the cache."""
     replay = SchemaRegistryReplay()
     for log in logs:
-        for _finding in iter_replay_findings(replay, log):
+        for _finding in replay_log_records(replay, log):
             pass
     return replay.all_schemas

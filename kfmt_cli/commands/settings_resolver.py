@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
-from kfmt_cli.broker.start.directory import LogDirectory, open_log_directory
+from kfmt_cli.broker.start.directory import LogDirectory, load_log_directory
 from kfmt_cli.broker.start.metadata_replay import replay_undamaged_metadata
 from kfmt_cli.broker.topic_settings import (
     FIELD_BY_TOPIC_SETTING,
@@ -28,22 +28,22 @@ from kfmt_cli.rows.types.state_rows import CONFIG_ROW
 from kfmt_cli.topics import CLUSTER_METADATA
 
 # Sources of a setting.
-FROM_OPTION = "option"
-FROM_FILE = "file"
-FROM_METADATA_LOG = "metadata log"
-FROM_DEFAULT = "Kafka's default"
+OPTION_SOURCE = "option"
+FILE_SOURCE = "file"
+METADATA_LOG_SOURCE = "metadata log"
+DEFAULT_SOURCE = "Kafka's default"
 
 
 def settings_with_sources(
-    settings: TopicSettings, sources: Mapping[str, str], setting_names: Iterable[str]
+    settings: TopicSettings, source_by_field: Mapping[str, str], setting_names: Iterable[str]
 ) -> dict[str, dict[str, object]]:
     """Some settings by topic setting name, each with its value and source."""
     return {
-        name: {
-            "value": settings.setting_value(name),
-            "source": sources.get(FIELD_BY_TOPIC_SETTING[name], FROM_DEFAULT),
+        setting_name: {
+            "value": settings.setting_value(setting_name),
+            "source": source_by_field.get(FIELD_BY_TOPIC_SETTING[setting_name], DEFAULT_SOURCE),
         }
-        for name in setting_names
+        for setting_name in setting_names
     }
 
 
@@ -74,7 +74,7 @@ class TopicSettingsResolver:
                 raise unknown_name_error("cleanup policy", name, ("compact", "delete"))
         return cls(config_path, overrides)
 
-    def resolve_partition(
+    def read_partition_settings(
         self, partition: Partition, on_error: Callable[[str], None]
     ) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
         """A partition's log directory, its topic and number, and its settings; raises UsageError.
@@ -83,25 +83,29 @@ class TopicSettingsResolver:
         """
         log_directory = partition.log_directory
         if log_directory not in self._directory_by_path:
-            self._directory_by_path[log_directory] = open_log_directory(log_directory)
+            self._directory_by_path[log_directory] = load_log_directory(log_directory)
         topic, partition_index = partition.topic_partition
-        directory = self._directory_by_path[log_directory]
+        opened_directory = self._directory_by_path[log_directory]
         settings = self.topic_settings(topic, log_directory)
-        configs = _load_metadata_configs(log_directory)
-        for error in (*directory.read_errors, *configs.read_errors, *configs.damage_errors):
+        metadata_configs = _load_metadata_configs(log_directory)
+        for error in (
+            *opened_directory.read_errors,
+            *metadata_configs.read_errors,
+            *metadata_configs.damage_errors,
+        ):
             on_error(str(error))
-        return directory, (topic or "", partition_index or 0), settings
+        return opened_directory, (topic or "", partition_index or 0), settings
 
     def setting_sources(self, partition: Partition) -> dict[str, str]:
         """Source of each non-default setting of a partition; call `resolve_partition` first."""
         properties_by_topic = _load_metadata_configs(partition.log_directory).properties_by_topic
-        sources = dict.fromkeys(overridden_fields(self._config_properties), FROM_FILE)
+        source_by_field = dict.fromkeys(overridden_fields(self._config_properties), FILE_SOURCE)
         for properties in (
             properties_by_topic.get("", {}),
             properties_by_topic.get(partition.topic_partition[0] or "", {}),
         ):
-            sources |= dict.fromkeys(overridden_fields(properties), FROM_METADATA_LOG)
-        return sources | dict.fromkeys(self.overrides, FROM_OPTION)
+            source_by_field |= dict.fromkeys(overridden_fields(properties), METADATA_LOG_SOURCE)
+        return source_by_field | dict.fromkeys(self.overrides, OPTION_SOURCE)
 
     def has_metadata_log(self, log_directory: Path) -> bool:
         """Whether a log directory has a metadata log, which contains all changed settings."""
@@ -128,14 +132,17 @@ def read_properties(path: Path, *, has_secrets: bool = False) -> dict[str, str]:
     """The names and values in a properties file, as Java reads it; raises UsageError, which quotes
     no value of a file with secrets."""
 
-    def raise_malformed(position: int, message: str) -> None:
-        raise UsageError(f"{path} byte {position}: {'malformed' if has_secrets else message}")
+    def raise_malformed(position: int, problem: str) -> None:
+        raise UsageError(f"{path} byte {position}: {'malformed' if has_secrets else problem}")
 
     try:
-        text = decode_java_properties(path.read_bytes())
+        properties_text = decode_java_properties(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    return {name: str(value) for _, name, value in parse_java_properties(text, raise_malformed)}
+    return {
+        name: str(value)
+        for _, name, value in parse_java_properties(properties_text, raise_malformed)
+    }
 
 
 def is_topic_compacted(topic: str | None, log_directory: Path) -> bool | None:
@@ -150,19 +157,19 @@ def is_topic_compacted(topic: str | None, log_directory: Path) -> bool | None:
         and topic.startswith("__")
     ):
         return None
-    return TopicSettingsResolver().topic_settings(topic, log_directory).compacts
+    return TopicSettingsResolver().topic_settings(topic, log_directory).has_compact_policy
 
 
-def read_index_interval(partition_path: Path) -> int:
+def read_index_interval_bytes(partition_path: Path) -> int:
     """The index.interval.bytes of a partition's topic, from the metadata log next to it, or
     Kafka's default; raises InputError."""
     directory = partition_directory(str(partition_path))
     properties_by_topic = _read_topic_properties(directory.parent)
     topic, _ = parse_topic_partition(directory.name)
     for properties in (properties_by_topic.get(topic or "", {}), properties_by_topic.get("", {})):
-        for name in ("index.interval.bytes", "log.index.interval.bytes"):
-            if properties.get(name, "").isdigit():
-                return int(properties[name])
+        for setting_name in ("index.interval.bytes", "log.index.interval.bytes"):
+            if properties.get(setting_name, "").isdigit():
+                return int(properties[setting_name])
     return DEFAULT_INDEX_INTERVAL_BYTES
 
 
@@ -190,11 +197,11 @@ class _MetadataConfigs:
 def _load_metadata_configs(log_directory: Path) -> _MetadataConfigs:
     """The settings in the metadata log of a log directory."""
     configs = _MetadataConfigs()
-    path = f"{log_directory}/{CLUSTER_METADATA}-0"
-    if not is_directory(path):
+    metadata_log_path = f"{log_directory}/{CLUSTER_METADATA}-0"
+    if not is_directory(metadata_log_path):
         return configs
     try:
-        directory_listing = list_directory(path)
+        directory_listing = list_directory(metadata_log_path)
     except InputError as error:
         configs.read_errors.append(error)
         return configs
@@ -203,10 +210,10 @@ def _load_metadata_configs(log_directory: Path) -> _MetadataConfigs:
     )
     for row in replay.sorted_rows()[CONFIG_ROW].values():
         config = FieldDict(zip(CONFIG_ROW.member_names, row, strict=True))
-        default_key = "" if config.resource_type == "BROKER" and not config.resource else None
-        topic = config.resource if config.resource_type == "TOPIC" else default_key
-        if topic is not None and config.value is not None:
-            configs.properties_by_topic.setdefault(str(topic), {})[str(config.name)] = str(
-                config.value
+        default_topic = "" if config.resource_type == "BROKER" and not config.resource else None
+        topic_or_default = config.resource if config.resource_type == "TOPIC" else default_topic
+        if topic_or_default is not None and config.value is not None:
+            configs.properties_by_topic.setdefault(str(topic_or_default), {})[str(config.name)] = (
+                str(config.value)
             )
     return configs

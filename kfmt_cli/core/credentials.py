@@ -25,31 +25,31 @@ STORE_KIND_BY_SCHEME = {
     "viewfs": "hdfs",
 }
 _STORES_WITHOUT_PORTS = ("s3", "gs")
-_TOKEN_SCHEMES = ("http", "https")  # where a user without a password may be a token
+_USER_TOKEN_SCHEMES = ("http", "https")  # where a user without a password may be a token
 _MIN_SECRET_LENGTH = 6  # characters; shorter secrets are not redacted in messages
-_SECRET_NAME = re.compile(
+_SECRET_NAME_PATTERN = re.compile(
     r"(.*_)?(secret|password|passwd|pwd|token|sig|signature|credentials?|key|sas|auth"
     r"|authorization|delegation)|.*(accesskey|accesskeyid|secretkey|accountkey|sessiontoken"
     r"|apikey|clientsecret)"
 )
-_URL_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*:/{1,2}[^\s'\"<>()]+")
+_URL_PATTERN = re.compile(r"[A-Za-z][\w+.-]*:/{1,2}[^\s'\"<>()]+")
 
 
 class Credentials(NamedTuple):
     """The user and the secret parameters in a URL."""
 
-    user: str
+    user_info: str
     """`USER:PASSWORD`, as in the URL."""
-    query: str
+    secret_query: str
     """Parameters, as in the URL."""
 
     def secrets(self) -> set[str]:
         """The secrets in them, as in the URL and percent-decoded, to redact in messages."""
-        secrets = [self.user.partition(":")[2] or self.user]
+        secrets = [self.user_info.partition(":")[2] or self.user_info]
         secrets += [
             parameter.partition("=")[2]
-            for parameter in self.query.split("&")
-            if _is_secret(parameter)
+            for parameter in self.secret_query.split("&")
+            if _is_secret_parameter(parameter)
         ]
         return {
             spelling
@@ -63,7 +63,7 @@ class UrlParts(NamedTuple):
     """A URL split into its credentials and everything else."""
 
     stripped_url: str
-    location: tuple[str, str]
+    store_and_host: tuple[str, str]
     """The kind of store, and the bucket or host."""
     credentials: Credentials | None
     has_unescaped_password: bool = False
@@ -74,7 +74,7 @@ class CredentialRegistry:
     """The credentials that this process knows, by kind of store and bucket or host."""
 
     def __init__(self) -> None:
-        self.by_location: dict[tuple[str, str], Credentials] = {}
+        self.credentials_by_host: dict[tuple[str, str], Credentials] = {}
 
 
 CREDENTIALS = CredentialRegistry()
@@ -95,23 +95,24 @@ def strip_credentials(url: str) -> str:
     credentials = parts.credentials
     if (
         credentials is not None
-        and CREDENTIALS.by_location.setdefault(parts.location, credentials) != credentials
+        and CREDENTIALS.credentials_by_host.setdefault(parts.store_and_host, credentials)
+        != credentials
     ):
         message = "is given with different credentials; use one run for each of them"
-        raise UsageError(f"{parts.location[0]}://{parts.location[1]}: {message}")
+        raise UsageError(f"{parts.store_and_host[0]}://{parts.store_and_host[1]}: {message}")
     return parts.stripped_url
 
 
 def find_credentials(url: str) -> Credentials | None:
     """The credentials stored for a URL's bucket or host; None without any."""
-    return CREDENTIALS.by_location.get(_split_url(url).location)
+    return CREDENTIALS.credentials_by_host.get(_split_url(url).store_and_host)
 
 
 def redact_credentials(text: str) -> str:
     """Text, such as a library's error message, with credentials removed or replaced by ***."""
-    text = _URL_IN_TEXT.sub(_redact_url, text)
+    text = _URL_PATTERN.sub(_redact_url, text)
     for secret in chain.from_iterable(
-        credentials.secrets() for credentials in CREDENTIALS.by_location.values()
+        credentials.secrets() for credentials in CREDENTIALS.credentials_by_host.values()
     ):
         text = text.replace(secret, "***")
     return text
@@ -128,47 +129,56 @@ class PickledCredentials:
     def __reduce__(
         self,
     ) -> tuple[Callable[..., PickledCredentials], tuple[Mapping[tuple[str, str], Credentials]]]:
-        return _restore_credentials, (dict(CREDENTIALS.by_location),)
+        return _restore_credentials, (dict(CREDENTIALS.credentials_by_host),)
 
 
-def _restore_credentials(by_location: Mapping[tuple[str, str], Credentials]) -> PickledCredentials:
-    CREDENTIALS.by_location.update(by_location)
+def _restore_credentials(
+    credentials_by_host: Mapping[tuple[str, str], Credentials],
+) -> PickledCredentials:
+    CREDENTIALS.credentials_by_host.update(credentials_by_host)
     return PickledCredentials()
 
 
 def _split_url(url: str) -> UrlParts:
-    scheme, colon, remainder = url.partition(":")
-    slashes = remainder[: len(remainder) - len(remainder.lstrip("/"))][:2]
-    remainder = remainder[len(slashes) :]
-    store = STORE_KIND_BY_SCHEME.get(scheme.lower(), scheme.lower())
-    authority = re.split("[/?#]", remainder, maxsplit=1)[0]
-    user_info, at_sign, host = authority.rpartition("@")
-    path = remainder[len(authority) :]
-    if not at_sign and "@" in path and _has_password(store, authority):
-        host = remainder.rpartition("@")[2]
+    scheme, colon, url_after_scheme = url.partition(":")
+    slashes = url_after_scheme[: len(url_after_scheme) - len(url_after_scheme.lstrip("/"))][:2]
+    url_after_scheme = url_after_scheme[len(slashes) :]
+    store_kind = STORE_KIND_BY_SCHEME.get(scheme.lower(), scheme.lower())
+    authority = re.split("[/?#]", url_after_scheme, maxsplit=1)[0]
+    user_info, at_sign, host_and_port = authority.rpartition("@")
+    path = url_after_scheme[len(authority) :]
+    if not at_sign and "@" in path and _has_password(store_kind, authority):
+        host_and_port = url_after_scheme.rpartition("@")[2]
         return UrlParts(
-            f"{scheme}{colon}{slashes}{host}", (store, host), None, has_unescaped_password=True
+            f"{scheme}{colon}{slashes}{host_and_port}",
+            (store_kind, host_and_port),
+            None,
+            has_unescaped_password=True,
         )
-    public_user, secret_user = _split_user(store, user_info)
+    public_user, secret_user = _split_user(store_kind, user_info)
     path, secret_query = _split_secret_query(path)
-    public_authority = f"{public_user}@{host}" if public_user else host
+    public_authority = f"{public_user}@{host_and_port}" if public_user else host_and_port
     credentials = Credentials(secret_user, secret_query) if secret_user or secret_query else None
     return UrlParts(
-        f"{scheme}{colon}{slashes}{public_authority}{path}", (store, public_authority), credentials
+        f"{scheme}{colon}{slashes}{public_authority}{path}",
+        (store_kind, public_authority),
+        credentials,
     )
 
 
-def _split_user(store: str, user_info: str) -> tuple[str, str]:
+def _split_user(store_kind: str, user_info: str) -> tuple[str, str]:
     """Split `USER:PASSWORD` into the public part and the secret part."""
-    name, colon, _ = user_info.partition(":")
-    if store == "abfs":  # the name is a container
-        return name, user_info if colon else ""
-    return ("", user_info) if colon or store in _TOKEN_SCHEMES else (user_info, "")
+    user_or_container, colon, _ = user_info.partition(":")
+    if store_kind == "abfs":  # the name is a container
+        return user_or_container, user_info if colon else ""
+    return ("", user_info) if colon or store_kind in _USER_TOKEN_SCHEMES else (user_info, "")
 
 
-def _has_password(store: str, authority: str) -> bool:
+def _has_password(store_kind: str, authority: str) -> bool:
     _, colon, port = authority.rpartition(":")
-    is_port = store not in _STORES_WITHOUT_PORTS and (port.isdigit() or authority.startswith("["))
+    is_port = store_kind not in _STORES_WITHOUT_PORTS and (
+        port.isdigit() or authority.startswith("[")
+    )
     return bool(colon) and not is_port
 
 
@@ -178,10 +188,10 @@ def _split_secret_query(path_and_query: str) -> tuple[str, str]:
     Without a secret parameter, all of it is the path: an object's name may contain `?`.
     """
     path, _, query = path_and_query.rpartition("?")
-    is_query = any(map(_is_secret, query.split("&")))
-    return (path, query) if is_query else (path_and_query, "")
+    has_secret = any(map(_is_secret_parameter, query.split("&")))
+    return (path, query) if has_secret else (path_and_query, "")
 
 
-def _is_secret(parameter: str) -> bool:
-    name, equals, _ = parameter.partition("=")
-    return bool(equals and _SECRET_NAME.fullmatch(name.lower().replace("-", "_")))
+def _is_secret_parameter(parameter: str) -> bool:
+    parameter_name, equals, _ = parameter.partition("=")
+    return bool(equals and _SECRET_NAME_PATTERN.fullmatch(parameter_name.lower().replace("-", "_")))

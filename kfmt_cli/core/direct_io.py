@@ -10,7 +10,7 @@ from kfmt_cli.core.source import READ_ONLY_FLAGS, FileSource
 from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.errors import InputError
 
-ALIGNMENT = 4096
+ALIGNMENT_BYTES = 4096
 _DIRECT_FLAG = getattr(os, "O_DIRECT", 0)
 
 
@@ -23,7 +23,7 @@ class DirectSource(FileSource):
 
     def __init__(self, path: str, name: str) -> None:
         try:
-            super().__init__(_open_direct(path), name)
+            super().__init__(_open_direct_fd(path), name)
         except OSError as error:
             raise InputError(f"{name}: {error.strerror}", file=path) from error
         self.bytes_read = 0
@@ -31,39 +31,49 @@ class DirectSource(FileSource):
         self._buffer = b""
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
-        index = position - self._buffer_start
-        if index < 0 or index + min_length > len(self._buffer):
-            data = self._read(position, max(length, min_length))
+        buffer_index = position - self._buffer_start
+        if buffer_index < 0 or buffer_index + min_length > len(self._buffer):
+            data = self._read_aligned(position, max(length, min_length))
             if len(data) < len(self._buffer):  # a small read elsewhere
                 return data
-            self._buffer_start, self._buffer, index = position, data, 0
-        return self._buffer[index : index + length]
+            self._buffer_start, self._buffer, buffer_index = position, data, 0
+        return self._buffer[buffer_index : buffer_index + length]
 
-    def prefetch(self, position: int, length: int) -> None:
+    def prefetch_block(self, position: int, length: int) -> None:
         """Do nothing: this source never reads ahead."""
 
-    def _read(self, position: int, length: int) -> bytes:
-        aligned_start = position - position % ALIGNMENT
-        aligned_size = -(-(position + length - aligned_start) // ALIGNMENT) * ALIGNMENT
+    def _read_aligned(self, position: int, length: int) -> bytes:
+        aligned_start = position - position % ALIGNMENT_BYTES
+        aligned_size = -(-(position + length - aligned_start) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         try:
             with mmap.mmap(-1, aligned_size) as buffer, memoryview(buffer) as pages:
-                n_last_read = n_read = os.preadv(self._fd, [pages], aligned_start)
-                while n_last_read > 0 and n_read < aligned_size and not n_last_read % ALIGNMENT:
-                    n_last_read = os.preadv(self._fd, [pages[n_read:]], aligned_start + n_read)
-                    n_read += n_last_read
+                n_last_bytes_read = n_bytes_read = os.preadv(self._fd, [pages], aligned_start)
+                while (
+                    n_last_bytes_read > 0
+                    and n_bytes_read < aligned_size
+                    and not n_last_bytes_read % ALIGNMENT_BYTES
+                ):
+                    n_last_bytes_read = os.preadv(
+                        self._fd, [pages[n_bytes_read:]], aligned_start + n_bytes_read
+                    )
+                    n_bytes_read += n_last_bytes_read
                 data = bytes(
-                    pages[position - aligned_start : min(n_read, position - aligned_start + length)]
+                    pages[
+                        position - aligned_start : min(
+                            n_bytes_read, position - aligned_start + length
+                        )
+                    ]
                 )
         except OSError as error:
             raise InputError(
                 f"{self.name} byte {position}: cannot be read: {error.strerror}"
             ) from error
-        self.bytes_read += n_read
-        READ_THROTTLE.report_read(n_read)
+        self.bytes_read += n_bytes_read
+        READ_THROTTLE.report_read(n_bytes_read)
         return data
 
 
-def _open_direct(path: str) -> int:
+def _open_direct_fd(path: str) -> int:
     try:
         return os.open(path, READ_ONLY_FLAGS | _DIRECT_FLAG)
     except OSError as error:

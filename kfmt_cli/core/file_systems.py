@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from kfmt_cli.core.credentials import find_credentials, redact_credentials
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 from kfmt_cli.core.store_registry import find_store
 from kfmt_cli.errors import InputError, UsageError
 
@@ -33,24 +33,24 @@ _ACCOUNT_KEY_VARIABLES = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
 AZURE_KEYS_VARIABLE = "KFMT_AZURE_KEYS"  # ACCOUNT=KEY;…, for several accounts, as Spark allows
 
 
-def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
+def file_system_and_path(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path with a scheme, and the path in it.
 
     Raises InputError, and UsageError if a package is missing.
     """
-    scheme, remainder = path.split("://", 1)
-    public_authority, slash, url_path = remainder.partition("/")
+    scheme, url_after_scheme = path.split("://", 1)
+    public_authority, slash, url_path = url_after_scheme.partition("/")
     credentials = find_credentials(path)
     if credentials is None:
         file_system, to_store_path = _open_file_system(scheme, public_authority)
         return file_system, to_store_path(path)
     host = public_authority.rpartition("@")[2]
-    authority = f"{credentials.user}@{host}" if credentials.user else public_authority
-    query = f"?{credentials.query}" if credentials.query else ""
+    authority = f"{credentials.user_info}@{host}" if credentials.user_info else public_authority
+    query = f"?{credentials.secret_query}" if credentials.secret_query else ""
     file_system, to_store_path = _open_file_system(scheme, authority + query)
-    keeps_query = find_store(scheme) is None  # some fsspec systems read it from each URL
+    needs_query = find_store(scheme) is None  # some fsspec systems read it from each URL
     return file_system, to_store_path(
-        f"{scheme}://{authority}{slash}{url_path}{query if keeps_query else ''}"
+        f"{scheme}://{authority}{slash}{url_path}{query if needs_query else ''}"
     )
 
 
@@ -62,13 +62,13 @@ def first_error_line(error: Exception) -> str:
 
 
 @lru_cache(maxsize=64)
-def _open_file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
+def _open_file_system(scheme: str, authority: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
     """The file system of a host, and a function from URLs to its paths.
 
-    Raises InputError and UsageError with a one-line reason. host: includes the credentials of the
-    URL, if it has any.
+    Raises InputError and UsageError with a one-line reason. authority: includes the credentials of
+    the URL, if it has any.
     """
-    display_url = redact_credentials(f"{scheme}://{host}")
+    display_url = redact_credentials(f"{scheme}://{authority}")
     try:
         from pyarrow import ArrowException, fs
     except ImportError as error:
@@ -76,16 +76,18 @@ def _open_file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[
     store_spec = find_store(scheme)
     if store_spec is not None:
         try:
-            file_system, root = load_target(store_spec.file_system_target)(scheme, host)
+            file_system, root_path = import_object(store_spec.file_system_target)(scheme, authority)
         except (ArrowException, OSError, ValueError, TypeError) as error:
             # Without the cause, whose message may have the credentials of the URL.
             raise InputError(f"{display_url}: {first_error_line(error)}") from None
-        return file_system, lambda url: _join_path(root, url.partition("://")[2].partition("/")[2])
+        return file_system, lambda url: _join_path(
+            root_path, url.partition("://")[2].partition("/")[2]
+        )
     try:
         from fsspec.core import url_to_fs
 
-        root, _, query = host.partition("?")
-        fsspec_system = url_to_fs(f"{scheme}://{root}/{query and '?'}{query}")[0]
+        root_path, _, query = authority.partition("?")
+        fsspec_system = url_to_fs(f"{scheme}://{root_path}/{query and '?'}{query}")[0]
         return fs.PyFileSystem(fs.FSSpecHandler(fsspec_system)), fsspec_system._strip_protocol
     except ImportError as error:
         is_fsspec_missing = error.name in ("fsspec", "fsspec.core")
@@ -96,9 +98,9 @@ def _open_file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[
         raise InputError(f"{display_url}: {message}: {first_error_line(error)}") from None
 
 
-def _join_path(root: str, subpath: str) -> str:
+def _join_path(root_path: str, subpath: str) -> str:
     """A path under the root of a host in its file system: a bucket, a container, / or empty."""
-    path = f"{root.rstrip('/')}/{subpath}" if root else subpath
+    path = f"{root_path.rstrip('/')}/{subpath}" if root_path else subpath
     return path if path == "/" else path.rstrip("/")
 
 
@@ -107,21 +109,23 @@ def s3_file_system(scheme: str, host: str) -> FileSystemAndPath:
 
     del scheme
     host, _, query = host.partition("?")
-    options = dict(parse_qsl(query))
-    credentials = {name: options.pop(name) for name in _S3_CREDENTIAL_PARAMETERS if name in options}
+    url_options = dict(parse_qsl(query))
+    credentials = {
+        name: url_options.pop(name) for name in _S3_CREDENTIAL_PARAMETERS if name in url_options
+    }
     # A small file takes one request instead of the three of a multipart upload.
-    url_query = urlencode({"allow_delayed_open": "true", **options})
-    file_system, root = fs.FileSystem.from_uri(f"s3://{host}/?{url_query}")
+    url_query = urlencode({"allow_delayed_open": "true", **url_options})
+    file_system, root_path = fs.FileSystem.from_uri(f"s3://{host}/?{url_query}")
     # By default the client treats three seconds of silence as a lost connection, and retries a
     # silent server for minutes.
-    rebuild, (arguments,) = file_system.__reduce__()
+    rebuild_file_system, (arguments,) = file_system.__reduce__()
     retry_strategy = fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS)
     overrides = {
         **credentials,
         "request_timeout": STORE_TIMEOUT_SECONDS,
         "retry_strategy": retry_strategy,
     }
-    return rebuild({**arguments, **overrides}), root
+    return rebuild_file_system({**arguments, **overrides}), root_path
 
 
 def gcs_file_system(scheme: str, host: str) -> FileSystemAndPath:
@@ -130,11 +134,11 @@ def gcs_file_system(scheme: str, host: str) -> FileSystemAndPath:
     del scheme
     host, _, query = host.partition("?")
     url_query = f"?{query}{query and '&'}retry_limit_seconds={STORE_TIMEOUT_SECONDS:.0f}"
-    emulator = os.environ.get("STORAGE_EMULATOR_HOST")
-    if emulator:
-        protocol, _, address = emulator.rstrip("/").rpartition("://")
+    emulator_url = os.environ.get("STORAGE_EMULATOR_HOST")
+    if emulator_url:
+        protocol, _, emulator_address = emulator_url.rstrip("/").rpartition("://")
         host = f"anonymous@{host}"
-        url_query += f"&scheme={protocol or 'http'}&endpoint_override={address}"
+        url_query += f"&scheme={protocol or 'http'}&endpoint_override={emulator_address}"
     system_and_path: FileSystemAndPath = fs.FileSystem.from_uri(f"gs://{host}/{url_query}")
     return system_and_path
 
@@ -156,19 +160,19 @@ def azure_file_system(scheme: str, host: str) -> FileSystemAndPath:
             )
             raise ValueError(f"{message}{_ACCOUNT_VARIABLES[0]}")
         return fs.AzureFileSystem(**arguments), host
-    file_system, root = fs.FileSystem.from_uri(f"abfss://{host}/")
-    rebuild, (settings,) = file_system.__reduce__()
+    file_system, root_path = fs.FileSystem.from_uri(f"abfss://{host}/")
+    rebuild_file_system, (settings,) = file_system.__reduce__()
     arguments = url_credentials or _azure_environment_settings(settings["account_name"])
-    return rebuild({**settings, **arguments}), root
+    return rebuild_file_system({**settings, **arguments}), root_path
 
 
 def _parse_azure_credentials(query: str, password: str) -> dict[str, str | None]:
     """The credentials in a URL, as pyarrow arguments: a key, or a shared access signature."""
     parameters = dict(parse_qsl(query))
-    if key := parameters.get("account_key") or password:
-        return {"account_key": key, "sas_token": None}
-    token = parameters.get("sas_token") or query
-    return {"account_key": None, "sas_token": f"?{token.lstrip('?')}"} if token else {}
+    if account_key := parameters.get("account_key") or password:
+        return {"account_key": account_key, "sas_token": None}
+    sas_token = parameters.get("sas_token") or query
+    return {"account_key": None, "sas_token": f"?{sas_token.lstrip('?')}"} if sas_token else {}
 
 
 def _azure_environment_settings(account_name: str | None = None) -> dict[str, Any]:
@@ -178,13 +182,13 @@ def _azure_environment_settings(account_name: str | None = None) -> dict[str, An
     AZURE_CLIENT_ID. account_name: the account; None for the one that the environment names.
     """
     settings = _parse_connection_string(os.environ.get("AZURE_STORAGE_CONNECTION_STRING", ""))
-    if account := _first_variable_value(_ACCOUNT_VARIABLES):
+    if environment_account := _first_environment_value(_ACCOUNT_VARIABLES):
         credentials = {
-            "account_key": _first_variable_value(_ACCOUNT_KEY_VARIABLES),
-            "sas_token": _first_variable_value(("AZURE_STORAGE_SAS_TOKEN",)),
+            "account_key": _first_environment_value(_ACCOUNT_KEY_VARIABLES),
+            "sas_token": _first_environment_value(("AZURE_STORAGE_SAS_TOKEN",)),
         }
-        if settings["account_name"] != account:
-            settings = {"account_name": account, **credentials}
+        if settings["account_name"] != environment_account:
+            settings = {"account_name": environment_account, **credentials}
         elif any(credentials.values()):
             settings |= credentials
     if settings["account_name"] is None or (
@@ -192,52 +196,54 @@ def _azure_environment_settings(account_name: str | None = None) -> dict[str, An
     ):
         settings = {
             "account_name": account_name,
-            "account_key": _azure_keys().get(account_name or ""),
+            "account_key": _azure_key_by_account().get(account_name or ""),
         }
     if settings.get("account_key"):
         settings["sas_token"] = None  # pyarrow accepts only one of them
-    if token := settings.get("sas_token"):
-        settings["sas_token"] = "?" + token.lstrip("?")
+    if sas_token := settings.get("sas_token"):
+        settings["sas_token"] = "?" + sas_token.lstrip("?")
     return {setting: value for setting, value in settings.items() if value}
 
 
-def _azure_keys() -> dict[str, str]:
+def _azure_key_by_account() -> dict[str, str]:
     """The keys by account in the environment; raises UsageError."""
     key_by_account: dict[str, str] = {}
-    for item in filter(None, os.environ.get(AZURE_KEYS_VARIABLE, "").split(";")):
-        account, separator, key = item.partition("=")
+    for account_and_key in filter(None, os.environ.get(AZURE_KEYS_VARIABLE, "").split(";")):
+        account, separator, account_key = account_and_key.partition("=")
         if not separator:
             raise UsageError(f"{AZURE_KEYS_VARIABLE} needs ACCOUNT=KEY, separated by semicolons")
-        key_by_account[account] = key
+        key_by_account[account] = account_key
     return key_by_account
 
 
-def _parse_connection_string(text: str) -> dict[str, str | None]:
+def _parse_connection_string(connection_string: str) -> dict[str, str | None]:
     """The settings in a connection string, as pyarrow arguments; None for absent ones."""
-    settings = dict(setting.split("=", 1) for setting in text.split(";") if "=" in setting)
-    protocol, _, address = settings.get("BlobEndpoint", "").partition("://")
-    host = address.partition("/")[0]
-    account = settings.get("AccountName") or host.partition(".")[0] or None
+    settings = dict(
+        setting.split("=", 1) for setting in connection_string.split(";") if "=" in setting
+    )
+    blob_protocol, _, blob_address = settings.get("BlobEndpoint", "").partition("://")
+    blob_host = blob_address.partition("/")[0]
+    account = settings.get("AccountName") or blob_host.partition(".")[0] or None
     arguments: dict[str, str | None] = {
         "account_name": account,
         "account_key": settings.get("AccountKey"),
         "sas_token": settings.get("SharedAccessSignature"),
     }
-    authority = f".blob.{settings['EndpointSuffix']}" if "EndpointSuffix" in settings else None
-    if host:
-        authority = host.removeprefix(account or "")
+    blob_authority = f".blob.{settings['EndpointSuffix']}" if "EndpointSuffix" in settings else None
+    if blob_host:
+        blob_authority = blob_host.removeprefix(account or "")
     for service in ("blob", "dfs"):
-        arguments[f"{service}_storage_scheme"] = protocol or settings.get(
+        arguments[f"{service}_storage_scheme"] = blob_protocol or settings.get(
             "DefaultEndpointsProtocol"
         )
-        arguments[f"{service}_storage_authority"] = authority and authority.replace(
+        arguments[f"{service}_storage_authority"] = blob_authority and blob_authority.replace(
             ".blob.", f".{service}."
         )
     return arguments
 
 
-def _first_variable_value(variables: tuple[str, ...]) -> str | None:
-    return next(filter(None, map(os.environ.get, variables)), None)
+def _first_environment_value(variable_names: tuple[str, ...]) -> str | None:
+    return next(filter(None, map(os.environ.get, variable_names)), None)
 
 
 def hdfs_file_system(scheme: str, host: str) -> FileSystemAndPath:

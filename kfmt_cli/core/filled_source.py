@@ -12,7 +12,7 @@ from kfmt_cli.errors import UnreadableBytesError
 
 # Zeros would look like the preallocated end of a file; no batch begins like this.
 FILLER_BYTE = b"\xff"
-_BY_END = attrgetter("end")
+_GET_RANGE_END = attrgetter("end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +31,33 @@ class UnreadableRanges:
     ranges: list[UnreadableRange] = field(default_factory=list)
     """In order, without overlaps. Other threads may add to them."""
 
-    def add(self, start: int, end: int, error: UnreadableBytesError) -> None:
+    def add_range(self, start: int, end: int, error: UnreadableBytesError) -> None:
         """Add a range, which ends before the next known one; no known one may contain its start."""
         next_range = next(self.ranges_ending_after(start), None)
         if next_range is not None:
             end = min(end, next_range.start)
-        insort(self.ranges, UnreadableRange(start, end, error), key=_BY_END)
+        insort(self.ranges, UnreadableRange(start, end, error), key=_GET_RANGE_END)
 
     def ranges_ending_after(self, position: int) -> Iterator[UnreadableRange]:
         """The ranges that end after a position, in order."""
-        return iter(self.ranges[bisect_right(self.ranges, position, key=_BY_END) :])
+        return iter(self.ranges[bisect_right(self.ranges, position, key=_GET_RANGE_END) :])
 
-    def first_unreadable_position(self, position: int, size: int) -> int | None:
-        """The first unreadable byte among `size` bytes at a position, or None."""
+    def first_unreadable_position(self, position: int, n_bytes: int) -> int | None:
+        """The first unreadable byte among `n_bytes` bytes at a position, or None."""
         next_range = next(self.ranges_ending_after(position), None)
-        if next_range is None or next_range.start >= position + size:
+        if next_range is None or next_range.start >= position + n_bytes:
             return None
         return max(next_range.start, position)
 
     def count_unreadable_bytes(self, position: int, size: int) -> int:
         """The number of unreadable bytes among `size` bytes at a position."""
-        n_bytes = 0
+        n_unreadable_bytes = 0
         for unreadable_range in self.ranges_ending_after(position):
-            n_bytes += max(
+            n_unreadable_bytes += max(
                 0,
                 min(unreadable_range.end, position + size) - max(unreadable_range.start, position),
             )
-        return n_bytes
+        return n_unreadable_bytes
 
 
 class FilledSource(Source):
@@ -74,27 +74,31 @@ class FilledSource(Source):
         self._source, self._unreadable_ranges = source, unreadable_ranges
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
-        end, min_end = position + length, position + max(min_length, 1)
+        block_end, min_block_end = position + length, position + max(min_length, 1)
         filled_data = bytearray()
-        while (cursor := position + len(filled_data)) < min(min_end, end):
+        while (next_position := position + len(filled_data)) < min(min_block_end, block_end):
             unreadable_start = self._unreadable_ranges.first_unreadable_position(
-                cursor, end - cursor
+                next_position, block_end - next_position
             )
-            if unreadable_start == cursor:
-                read_end = min(end, next(self._unreadable_ranges.ranges_ending_after(cursor)).end)
+            if unreadable_start == next_position:
+                read_end = min(
+                    block_end, next(self._unreadable_ranges.ranges_ending_after(next_position)).end
+                )
                 read_end = read_end if self.size is None else min(read_end, self.size)
-                if read_end <= cursor:
+                if read_end <= next_position:
                     break
-                filled_data += FILLER_BYTE * (read_end - cursor)
+                filled_data += FILLER_BYTE * (read_end - next_position)
                 continue
-            read_end = end if unreadable_start is None else unreadable_start
+            read_end = block_end if unreadable_start is None else unreadable_start
             try:
                 data = self._source.read_block(
-                    cursor, read_end - cursor, min(min_end, read_end) - cursor
+                    next_position,
+                    read_end - next_position,
+                    min(min_block_end, read_end) - next_position,
                 )
             except UnreadableBytesError as error:
-                error_position = max(cursor, error.position)
-                self._unreadable_ranges.add(
+                error_position = max(next_position, error.position)
+                self._unreadable_ranges.add_range(
                     error_position,
                     error_position
                     - error_position % self.unreadable_block_bytes
@@ -107,14 +111,14 @@ class FilledSource(Source):
             filled_data += data
         return bytes(filled_data)
 
-    def data_end(self) -> int:
-        return self._source.data_end()
+    def written_data_end(self) -> int:
+        return self._source.written_data_end()
 
-    def prefetch(self, position: int, length: int) -> None:
-        self._source.prefetch(position, length)
+    def prefetch_block(self, position: int, length: int) -> None:
+        self._source.prefetch_block(position, length)
 
-    def release(self, position: int) -> None:
-        self._source.release(position)
+    def release_bytes_before(self, position: int) -> None:
+        self._source.release_bytes_before(position)
 
     def close(self) -> None:
         self._source.close()

@@ -21,18 +21,20 @@ def json_text(value: object) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        text = json.dumps(_replace_non_finite(value), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(
+            _replace_non_finite_numbers(value), ensure_ascii=False, separators=(",", ":")
+        )
     if text.isprintable():
         return text
     return _UNSAFE_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _replace_non_finite(value: Any) -> Any:
+def _replace_non_finite_numbers(value: Any) -> Any:
     """A value with text in place of the numbers that JSON lacks."""
     if isinstance(value, dict):
-        return {key: _replace_non_finite(member) for key, member in value.items()}
+        return {key: _replace_non_finite_numbers(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_replace_non_finite(element) for element in value]
+        return [_replace_non_finite_numbers(element) for element in value]
     if isinstance(value, float) and value - value != 0:
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"  # noqa: PLR0124
     return value

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-def load_target(target: str) -> Any:
+def import_object(object_reference: str) -> Any:
     """Import and return the object of a `module:name`."""
-    module_name, _, name = target.partition(":")
-    return getattr(importlib.import_module(module_name), name)
+    module_name, _, object_name = object_reference.partition(":")
+    return getattr(importlib.import_module(module_name), object_name)

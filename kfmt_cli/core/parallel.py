@@ -15,19 +15,25 @@ R = TypeVar("R")
 
 
 MAX_CONNECTIONS = 8  # to stores, at the same time
-SMALL_BYTES = 1 << 20  # larger files are read separately
+MAX_SMALL_FILE_BYTES = 1 << 20  # larger files are read separately
 MAX_GROUP_BYTES = 2 << 20  # of small files read together
 
 
-def group_small_items(items: Iterable[T], get_size: Callable[[T], int | None]) -> Iterator[list[T]]:
+def group_small_items(
+    items: Iterable[T], get_n_bytes: Callable[[T], int | None]
+) -> Iterator[list[T]]:
     """Group items in order: consecutive small ones together, each other one separately.
 
-    get_size: returns the bytes of an item; None for one that needs its own group.
+    get_n_bytes: returns the bytes of an item; None for one that needs its own group.
     """
 
     def get_cost(item: T) -> int:
-        n_bytes = get_size(item)
-        return n_bytes if n_bytes is not None and n_bytes <= SMALL_BYTES else MAX_GROUP_BYTES + 1
+        n_bytes = get_n_bytes(item)
+        return (
+            n_bytes
+            if n_bytes is not None and n_bytes <= MAX_SMALL_FILE_BYTES
+            else MAX_GROUP_BYTES + 1
+        )
 
     return group_by_cost(items, MAX_GROUP_BYTES, get_cost)
 
@@ -38,35 +44,35 @@ def group_by_cost(
     """Group items, in order, into lists that cost at most `max_cost`; an item that costs more is a
     group of its own."""
     group: list[T] = []
-    remaining = max_cost
+    remaining_cost = max_cost
     for item in items:
         item_cost = get_cost(item)
-        if group and item_cost > remaining:
+        if group and item_cost > remaining_cost:
             yield group
-            group, remaining = [], max_cost
+            group, remaining_cost = [], max_cost
         group.append(item)
-        remaining -= item_cost
-        if remaining < 0:  # do not wait for the next item
+        remaining_cost -= item_cost
+        if remaining_cost < 0:  # do not wait for the next item
             yield group
-            group, remaining = [], max_cost
+            group, remaining_cost = [], max_cost
     if group:
         yield group
 
 
-def run_detached(compute: Callable[[], R]) -> Future[R]:
+def run_in_daemon_thread(compute: Callable[[], R]) -> Future[R]:
     """The result of a daemon thread: the process can exit even if the thread never ends."""
     from concurrent.futures import Future
     from threading import Thread
 
     future: Future[R] = Future()
 
-    def run() -> None:
+    def set_future_result() -> None:
         try:
             future.set_result(compute())
         except BaseException as error:  # for the caller to handle
             future.set_exception(error)
 
-    Thread(target=run, daemon=True).start()
+    Thread(target=set_future_result, daemon=True).start()
     return future
 
 
@@ -82,13 +88,13 @@ def map_ordered(
     function: Callable[[T], R],
     items: Iterable[T],
     n_workers: int,
-    runs_in_caller: Callable[[T], bool] = lambda _: False,
+    is_run_by_caller: Callable[[T], bool] = lambda _: False,
 ) -> Iterator[R]:
     """Map a function over items on `n_workers` threads, in order, at most a few items ahead.
 
-    The caller's thread iterates over the items. It also processes those for which `runs_in_caller`
-    is true, after all earlier ones, or all of them if there are no workers. An exception of the
-    iterator is raised after the results of the items before it.
+    The caller's thread iterates over the items. It also processes those for which
+    `is_run_by_caller` is true, after all earlier ones, or all of them if there are no workers. An
+    exception of the iterator is raised after the results of the items before it.
     """
     if n_workers < 1:
         yield from map(function, items)
@@ -96,20 +102,20 @@ def map_ordered(
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(n_workers)
-    pending: deque[Future[R]] = deque()
+    pending_futures: deque[Future[R]] = deque()
     failures: list[Exception] = []
     try:
         for item in _iter_until_failure(items, failures):
-            if runs_in_caller(item):
-                while pending:
-                    yield pending.popleft().result()
+            if is_run_by_caller(item):
+                while pending_futures:
+                    yield pending_futures.popleft().result()
                 yield function(item)
                 continue
-            pending.append(pool.submit(function, item))
-            if len(pending) > 2 * n_workers:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+            pending_futures.append(pool.submit(function, item))
+            if len(pending_futures) > 2 * n_workers:
+                yield pending_futures.popleft().result()
+        while pending_futures:
+            yield pending_futures.popleft().result()
         for failure in failures:
             raise failure
     finally:

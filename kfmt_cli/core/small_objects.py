@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.core.file_systems import MAX_ATTEMPTS, STORE_TIMEOUT_SECONDS, file_system_at
+from kfmt_cli.core.file_systems import MAX_ATTEMPTS, STORE_TIMEOUT_SECONDS, file_system_and_path
 from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 from kfmt_cli.core.store_registry import find_store, store_kind
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def fetch_object(url: str, max_bytes: int | None = None) -> bytes | None:
     store_spec = find_store(_scheme(url))
     try:
         data: bytes | None = (
-            load_target(store_spec.fetch_target)(url, max_bytes)
+            import_object(store_spec.fetch_target)(url, max_bytes)
             if store_spec and store_spec.fetch_target
             else None
         )
@@ -64,7 +64,7 @@ def _scheme(url: str) -> str:
 
 def fetch_with_pyarrow(url: str, max_bytes: int | None) -> bytes | None:
     """Read a Google Cloud Storage object as a stream, in one request."""
-    file_system, store_path = file_system_at(url)
+    file_system, store_path = file_system_and_path(url)
     with file_system.open_input_stream(store_path, compression=None) as stream:
         data = bytes(stream.read() if max_bytes is None else stream.read(max_bytes + 1))
     return data if max_bytes is None or len(data) <= max_bytes else None
@@ -73,16 +73,16 @@ def fetch_with_pyarrow(url: str, max_bytes: int | None) -> bytes | None:
 def fetch_with_obstore(url: str, max_bytes: int | None) -> bytes | None:
     import obstore
 
-    bucket, _, name = file_system_at(url)[1].partition("/")
-    root_url = url.removesuffix(name)
+    bucket, _, object_name = file_system_and_path(url)[1].partition("/")
+    bucket_url = url.removesuffix(object_name)
     # obstore would read x//y as x/y.
-    if root_url == url or UNSUPPORTED_NAME_PARTS & set(name.split("/")):
+    if bucket_url == url or UNSUPPORTED_NAME_PARTS & set(object_name.split("/")):
         return None
-    client = _object_store_client(root_url, bucket)
+    client = _object_store_client(bucket_url, bucket)
     if client.store is None or client.n_failures >= MAX_FAILURES:
         return None
     try:
-        response = obstore.get(client.store, name)
+        response = obstore.get(client.store, object_name)
         data = (
             None
             if max_bytes is not None and response.meta["size"] > max_bytes
@@ -101,73 +101,75 @@ class ConditionalWriteError(Exception):
     """A store, or obstore's access to it, does not support conditional writes."""
 
 
-def put_conditionally(url: str, data: bytes, etag: str | None) -> str | None:
+def write_object_conditionally(url: str, data: bytes, etag: str | None) -> str | None:
     """Write an object if its ETag is still `etag`, or, if `etag` is None, if it does not exist.
 
     Returns the new ETag; None if the condition fails. Raises ConditionalWriteError.
     """
-    store, name = _store_and_name(url)
+    store, object_name = _obstore_and_object_name(url)
     if store is None:
         raise ConditionalWriteError
     import obstore
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
     try:
-        result = obstore.put(store, name, data, mode="create" if etag is None else {"e_tag": etag})
+        put_result = obstore.put(
+            store, object_name, data, mode="create" if etag is None else {"e_tag": etag}
+        )
     except (AlreadyExistsError, PreconditionError):
         return None
     except Exception as error:  # such as NotImplemented from a server without them
         raise ConditionalWriteError from error
-    return result["e_tag"] or ""
+    return put_result["e_tag"] or ""
 
 
 def read_object_etag(url: str) -> str | None:
     """The ETag of an object; None if the object or obstore's access to it is missing."""
-    store, name = _store_and_name(url)
+    store, object_name = _obstore_and_object_name(url)
     if store is None:
         return None
     import obstore
 
     try:
-        return obstore.head(store, name)["e_tag"]
+        return obstore.head(store, object_name)["e_tag"]
     except FileNotFoundError:
         return None
 
 
-def iter_object_names(url: str) -> Iterator[list[str]]:
+def iter_object_name_pages(url: str) -> Iterator[list[str]]:
     """The names of the objects under a URL, a page at a time; nothing if obstore cannot be used for
     the store. Raises exceptions of any kind."""
-    store, name = _store_and_name(url)
+    store, object_name = _obstore_and_object_name(url)
     if store is not None:
         import obstore
 
-        for page in obstore.list(store, name.rstrip("/") or None):
-            yield [entry["path"] for entry in page]
+        for page in obstore.list(store, object_name.rstrip("/") or None):
+            yield [listed_object["path"] for listed_object in page]
 
 
-def _store_and_name(url: str) -> tuple[S3Store | AzureStore | None, str]:
+def _obstore_and_object_name(url: str) -> tuple[S3Store | AzureStore | None, str]:
     """The obstore bucket of an object, None if obstore cannot be used, and the object's name."""
-    bucket, _, name = file_system_at(url)[1].partition("/")
+    bucket, _, object_name = file_system_and_path(url)[1].partition("/")
     try:
         import obstore.exceptions  # noqa: F401 (needed below)
 
-        return _object_store_client(url.removesuffix(name), bucket).store, name
+        return _object_store_client(url.removesuffix(object_name), bucket).store, object_name
     except ImportError:
-        return None, name
+        return None, object_name
 
 
-def store_settings(url: str) -> dict[str, Any] | None:
+def object_store_options(url: str) -> dict[str, Any] | None:
     """The settings that pyarrow found for a store, as options of Rust's object_store; None if they
     have no equivalent."""
     store_spec = find_store(_scheme(url))
     if store_spec is None or not store_spec.settings_target:
         return None
-    file_system, _ = file_system_at(url)
+    file_system, _ = file_system_and_path(url)
     _, (pyarrow_settings,) = file_system.__reduce__()
-    result: dict[str, Any] | None = load_target(store_spec.settings_target)(
+    options: dict[str, Any] | None = import_object(store_spec.settings_target)(
         file_system, FieldDict(pyarrow_settings)
     )
-    return result
+    return options
 
 
 @dataclass(slots=True)
@@ -181,15 +183,15 @@ class _ObjectStoreClient:
 
 
 @lru_cache(maxsize=64)
-def _object_store_client(root_url: str, bucket: str) -> _ObjectStoreClient:
-    """A client with pyarrow's settings for a bucket. root_url: the URL of the bucket's root."""
-    obstore_options = store_settings(root_url)
+def _object_store_client(bucket_url: str, bucket: str) -> _ObjectStoreClient:
+    """A client with pyarrow's settings for a bucket. bucket_url: the URL of the bucket's root."""
+    obstore_options = object_store_options(bucket_url)
     if obstore_options is None:
         return _ObjectStoreClient()
     from obstore.store import AzureStore, S3Store
 
     timeout = timedelta(seconds=STORE_TIMEOUT_SECONDS)
-    store_class = S3Store if store_kind(_scheme(root_url)) == "s3" else AzureStore
+    store_class = S3Store if store_kind(_scheme(bucket_url)) == "s3" else AzureStore
     store = store_class(
         bucket,
         client_options={"allow_http": True, "timeout": timeout, "connect_timeout": timeout},
@@ -211,20 +213,25 @@ def s3_settings(file_system: fs.S3FileSystem, pyarrow_settings: FieldDict) -> di
     if pyarrow_settings.access_key:  # in the URL
         obstore_options |= {"access_key_id": pyarrow_settings.access_key}
         obstore_options |= {"secret_access_key": pyarrow_settings.secret_key}
-        token = pyarrow_settings.session_token
-        return {**obstore_options, "session_token": token} if token else obstore_options
+        session_token = pyarrow_settings.session_token
+        return (
+            {**obstore_options, "session_token": session_token}
+            if session_token
+            else obstore_options
+        )
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return obstore_options
-    if _has_profiles():
+    if _has_aws_profiles():
         try:
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ImportError:
             return None
         return {**obstore_options, "credential_provider": Boto3CredentialProvider()}
-    lacks_metadata_service = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
+    is_metadata_service_disabled = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
     return (
         None
-        if lacks_metadata_service and not any(map(os.environ.get, _CONTAINER_CREDENTIAL_VARIABLES))
+        if is_metadata_service_disabled
+        and not any(map(os.environ.get, _CONTAINER_CREDENTIAL_VARIABLES))
         else obstore_options
     )
 
@@ -234,10 +241,12 @@ def azure_settings(
 ) -> dict[str, Any] | None:
     del file_system
     account, authority = pyarrow_settings.account_name, pyarrow_settings.blob_storage_authority
-    host_path = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
+    endpoint_address = (
+        f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
+    )
     obstore_options = {
         "account_name": account,
-        "endpoint": f"{pyarrow_settings.blob_storage_scheme}://{host_path}",
+        "endpoint": f"{pyarrow_settings.blob_storage_scheme}://{endpoint_address}",
     }
     if pyarrow_settings.account_key:
         return {**obstore_options, "account_key": pyarrow_settings.account_key}
@@ -248,13 +257,13 @@ def azure_settings(
     )
 
 
-def _has_profiles() -> bool:
+def _has_aws_profiles() -> bool:
     """Whether there are profile files, whose credentials obstore reads only with boto3."""
     file_name_by_variable = {
         "AWS_SHARED_CREDENTIALS_FILE": "credentials",
         "AWS_CONFIG_FILE": "config",
     }
     return any(
-        Path(os.environ.get(variable) or Path.home() / ".aws" / name).exists()
-        for variable, name in file_name_by_variable.items()
+        Path(os.environ.get(variable) or Path.home() / ".aws" / file_name).exists()
+        for variable, file_name in file_name_by_variable.items()
     )

@@ -25,8 +25,8 @@ STREAM_WINDOW_BYTES = 128 << 20
 READ_CHUNK_BYTES = 1 << 20
 MIN_PREFETCH_FILE_BYTES = 32 << 20
 # Errors of single places on a disk: a bad sector, or a checksum error of the file system.
-_DISK_ERRORS = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
-MAX_EXTENTS = 64  # examined to find the end of a file's data
+_BAD_SECTOR_ERRNOS = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
+MAX_EXAMINED_EXTENTS = 64  # examined to find the end of a file's data
 # Opening a pipe without a writer would block.
 READ_ONLY_FLAGS = (
     os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -55,15 +55,15 @@ class Source(ABC):
         bytes of the file may be readable.
         """
 
-    def data_end(self) -> int:
+    def written_data_end(self) -> int:
         """The end of the written data, before a hole that reads as zeros; the file's size if the
         system cannot tell."""
         return self.size or 0
 
-    def prefetch(self, position: int, length: int) -> None:  # noqa: B027 (most do nothing)
+    def prefetch_block(self, position: int, length: int) -> None:  # noqa: B027 (most do nothing)
         """Announce the next block, which may then be read ahead."""
 
-    def release(self, position: int) -> None:  # noqa: B027 (most buffer nothing)
+    def release_bytes_before(self, position: int) -> None:  # noqa: B027 (most buffer nothing)
         """Announce that bytes before `position` are no longer needed."""
 
     def close(self) -> None:  # noqa: B027 (some have nothing to close)
@@ -78,7 +78,7 @@ class FileSource(Source):
         self.size: int = os.fstat(fd).st_size
         self._fd = fd
         self._prefetch_pool: ThreadPoolExecutor | None = None
-        self._prefetched: tuple[int, int, Future[bytes]] | None = None
+        self._prefetched_block: tuple[int, int, Future[bytes]] | None = None
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
         data = b""
@@ -92,34 +92,34 @@ class FileSource(Source):
         except OSError as error:
             error_position = position + len(data)
             message = f"{self.name} byte {error_position}: cannot be read: {error.strerror}"
-            if error.errno in _DISK_ERRORS:
+            if error.errno in _BAD_SECTOR_ERRNOS:
                 raise UnreadableBytesError(message, error_position, error.strerror or "") from error
             raise InputError(message) from error
         READ_THROTTLE.report_read(len(data))
         return data
 
-    def data_end(self) -> int:
+    def written_data_end(self) -> int:
         if not hasattr(os, "SEEK_DATA"):
             return self.size
-        end = 0
-        for _ in range(MAX_EXTENTS + 1):
+        hole_start = 0
+        for _ in range(MAX_EXAMINED_EXTENTS + 1):
             try:
-                data_start = os.lseek(self._fd, end, os.SEEK_DATA)
+                extent_start = os.lseek(self._fd, hole_start, os.SEEK_DATA)
             except OSError as error:
-                return end if error.errno == errno.ENXIO else self.size
-            end = os.lseek(self._fd, data_start, os.SEEK_HOLE)
-            if end >= self.size:
-                return end
+                return hole_start if error.errno == errno.ENXIO else self.size
+            hole_start = os.lseek(self._fd, extent_start, os.SEEK_HOLE)
+            if hole_start >= self.size:
+                return hole_start
         return self.size
 
     def _read_once(self, position: int, length: int) -> bytes:
         """The bytes of one read, or the prefetched block."""
-        if self._prefetched is not None and self._prefetched[:2] == (position, length):
-            future, self._prefetched = self._prefetched[2], None
+        if self._prefetched_block is not None and self._prefetched_block[:2] == (position, length):
+            future, self._prefetched_block = self._prefetched_block[2], None
             return future.result()
         return os.pread(self._fd, length, position)
 
-    def prefetch(self, position: int, length: int) -> None:
+    def prefetch_block(self, position: int, length: int) -> None:
         if self.size < MIN_PREFETCH_FILE_BYTES:
             return
         if self._prefetch_pool is None:
@@ -128,7 +128,7 @@ class FileSource(Source):
             self._prefetch_pool = ThreadPoolExecutor(1)
         read_started = threading.Event()
         future = self._prefetch_pool.submit(self._read_ahead, position, length, read_started)
-        self._prefetched = position, length, future
+        self._prefetched_block = position, length, future
         # Checksums hold the GIL: without a wait, the read would begin only after them.
         read_started.wait()
 
@@ -139,11 +139,11 @@ class FileSource(Source):
     def close(self) -> None:
         if self._prefetch_pool is not None:
             self._prefetch_pool.shutdown()
-        READ_THROTTLE.drop_from_cache(self._fd)
+        READ_THROTTLE.drop_from_page_cache(self._fd)
         os.close(self._fd)
 
 
-class SourceWindow(Source):
+class TruncatedSource(Source):
     """The first `size` bytes of a source."""
 
     def __init__(self, source: Source, size: int) -> None:
@@ -163,12 +163,12 @@ class SourceWindow(Source):
             else b""
         )
 
-    def prefetch(self, position: int, length: int) -> None:
+    def prefetch_block(self, position: int, length: int) -> None:
         if position < self.size:
-            self._source.prefetch(position, min(length, self.size - position))
+            self._source.prefetch_block(position, min(length, self.size - position))
 
-    def release(self, position: int) -> None:
-        self._source.release(position)
+    def release_bytes_before(self, position: int) -> None:
+        self._source.release_bytes_before(position)
 
     def close(self) -> None:
         self._source.close()
@@ -197,30 +197,33 @@ class StreamSource(Source):
     max_block_bytes = STREAM_WINDOW_BYTES
 
     def __init__(
-        self, name: str, read: Callable[[int], bytes], on_close: Callable[[], None] | None = None
+        self,
+        name: str,
+        read_next_bytes: Callable[[int], bytes],
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         self.name = name
         self.size = None
-        self._read = read
+        self._read_next_bytes = read_next_bytes
         self._on_close = on_close
         self._window_start = 0
         self._window = bytearray()
         self._has_ended = False
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
-        index = position - self._window_start
-        assert index >= 0, "asked for bytes that were released"
-        while len(self._window) < index + min_length and not self._has_ended:
+        window_index = position - self._window_start
+        assert window_index >= 0, "asked for bytes that were released"
+        while len(self._window) < window_index + min_length and not self._has_ended:
             try:
-                chunk = self._read(READ_CHUNK_BYTES)
+                chunk = self._read_next_bytes(READ_CHUNK_BYTES)
             except OSError as error:
                 raise InputError(f"{self.name}: cannot be read: {error.strerror}") from error
             self._has_ended = not chunk
             self._window += chunk
         with memoryview(self._window) as window:
-            return bytes(window[index : index + length])
+            return bytes(window[window_index : window_index + length])
 
-    def release(self, position: int) -> None:
+    def release_bytes_before(self, position: int) -> None:
         if position - self._window_start > READ_CHUNK_BYTES:
             del self._window[: position - self._window_start]
             self._window_start = position
@@ -260,9 +263,9 @@ class SourceRawIO(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: object) -> int:
-        target = memoryview(cast(bytearray, buffer))
-        data = self._source.read_block(self._position, len(target), 1)
-        target[: len(data)] = data
+        target_view = memoryview(cast(bytearray, buffer))
+        data = self._source.read_block(self._position, len(target_view), 1)
+        target_view[: len(data)] = data
         self._position += len(data)
         return len(data)
 

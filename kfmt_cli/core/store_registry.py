@@ -23,23 +23,24 @@ class StoreSpec:
     """Returns the settings of a file system as options of Rust's object_store."""
 
 
-_PACKAGE = "kfmt_cli.core"
+_CORE_PACKAGE = "kfmt_cli.core"
 STORES: Mapping[str, StoreSpec] = {
     "s3": StoreSpec(
-        f"{_PACKAGE}.file_systems:s3_file_system",
-        f"{_PACKAGE}.small_objects:fetch_with_obstore",
-        f"{_PACKAGE}.small_objects:s3_settings",
+        f"{_CORE_PACKAGE}.file_systems:s3_file_system",
+        f"{_CORE_PACKAGE}.small_objects:fetch_with_obstore",
+        f"{_CORE_PACKAGE}.small_objects:s3_settings",
     ),
     "abfs": StoreSpec(
-        f"{_PACKAGE}.file_systems:azure_file_system",
-        f"{_PACKAGE}.small_objects:fetch_with_obstore",
-        f"{_PACKAGE}.small_objects:azure_settings",
+        f"{_CORE_PACKAGE}.file_systems:azure_file_system",
+        f"{_CORE_PACKAGE}.small_objects:fetch_with_obstore",
+        f"{_CORE_PACKAGE}.small_objects:azure_settings",
     ),
     "gs": StoreSpec(
-        f"{_PACKAGE}.file_systems:gcs_file_system", f"{_PACKAGE}.small_objects:fetch_with_pyarrow"
+        f"{_CORE_PACKAGE}.file_systems:gcs_file_system",
+        f"{_CORE_PACKAGE}.small_objects:fetch_with_pyarrow",
     ),
-    "hdfs": StoreSpec(f"{_PACKAGE}.file_systems:hdfs_file_system"),
-    "mock": StoreSpec(f"{_PACKAGE}.file_systems:host_file_system"),
+    "hdfs": StoreSpec(f"{_CORE_PACKAGE}.file_systems:hdfs_file_system"),
+    "mock": StoreSpec(f"{_CORE_PACKAGE}.file_systems:host_file_system"),
 }
 
 

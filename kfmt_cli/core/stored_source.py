@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.file_systems import file_system_and_path
 from kfmt_cli.core.small_objects import SMALL_OBJECT_BYTES, fetch_object, is_fetched_whole
 from kfmt_cli.core.source import Source
 from kfmt_cli.core.stores import request_with_retries
@@ -34,48 +34,50 @@ class StoredSource(Source):
         self,
         path: str,
         listed_size: int | None = None,
-        fetch: Callable[[str, int], bytes | None] = fetch_object,
+        fetch_content: Callable[[str, int], bytes | None] = fetch_object,
     ) -> None:
         self.name = path
         self.size: int
         self._file: NativeFile | None = None
         self._buffer_start = 0
         is_small = listed_size is not None and is_fetched_whole(path, listed_size)
-        content = fetch(path, SMALL_OBJECT_BYTES) if is_small else None
+        content = fetch_content(path, SMALL_OBJECT_BYTES) if is_small else None
         if content is not None:
             self._buffer, self.size = content, len(content)
             READ_THROTTLE.report_read(len(content))
         else:
-            file_system, store_path = file_system_at(path)
+            file_system, store_path = file_system_and_path(path)
             self._file = request_with_retries(lambda: file_system.open_input_file(store_path), path)
             self._buffer, self.size = b"", request_with_retries(self._file.size, path)
         self._prefetch_pool: ThreadPoolExecutor | None = None
-        self._prefetched: tuple[int, Future[bytes]] | None = None
+        self._prefetched_window: tuple[int, Future[bytes]] | None = None
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
         del min_length  # a read returns all available bytes
-        end = min(position + length, self.size)
+        block_end = min(position + length, self.size)
         buffer_end = self._buffer_start + len(self._buffer)
-        if end <= position:
+        if block_end <= position:
             return b""
-        if self._buffer_start <= position <= buffer_end < end and buffer_end:
-            self._extend_buffer(position, buffer_end, end)
-        elif not self._buffer_start <= position <= end <= buffer_end:
-            data = self._read(position, max(end, min(position + MIN_REQUEST_BYTES, self.size)))
+        if self._buffer_start <= position <= buffer_end < block_end and buffer_end:
+            self._extend_buffer(position, buffer_end, block_end)
+        elif not self._buffer_start <= position <= block_end <= buffer_end:
+            data = self._request_range(
+                position, max(block_end, min(position + MIN_REQUEST_BYTES, self.size))
+            )
             self._buffer_start, self._buffer = position, data
-        index = position - self._buffer_start
-        return self._buffer[index : index + end - position]
+        buffer_index = position - self._buffer_start
+        return self._buffer[buffer_index : buffer_index + block_end - position]
 
-    def _extend_buffer(self, position: int, buffer_end: int, end: int) -> None:
-        """Also buffer the bytes up to `end`."""
+    def _extend_buffer(self, position: int, buffer_end: int, new_buffer_end: int) -> None:
+        """Also buffer the bytes up to `new_buffer_end`."""
         chunks = [self._buffer[position - self._buffer_start :]]
-        while buffer_end < end:
-            prefetched, self._prefetched = self._prefetched, None
-            if prefetched is not None and prefetched[0] == buffer_end:
-                chunk = prefetched[1].result()
+        while buffer_end < new_buffer_end:
+            prefetched_window, self._prefetched_window = self._prefetched_window, None
+            if prefetched_window is not None and prefetched_window[0] == buffer_end:
+                chunk = prefetched_window[1].result()
             else:
-                chunk = self._read(
-                    buffer_end, min(max(buffer_end + READ_WINDOW_BYTES, end), self.size)
+                chunk = self._request_range(
+                    buffer_end, min(max(buffer_end + READ_WINDOW_BYTES, new_buffer_end), self.size)
                 )
             if not chunk:  # the file has shrunk
                 break
@@ -85,16 +87,16 @@ class StoredSource(Source):
         if buffer_end < self.size:
             self._prefetch_pool = self._prefetch_pool or ThreadPoolExecutor(1)
             window_end = min(buffer_end + READ_WINDOW_BYTES, self.size)
-            self._prefetched = (
+            self._prefetched_window = (
                 buffer_end,
-                self._prefetch_pool.submit(self._read, buffer_end, window_end),
+                self._prefetch_pool.submit(self._request_range, buffer_end, window_end),
             )
 
-    def _read(self, position: int, end: int) -> bytes:
+    def _request_range(self, position: int, end: int) -> bytes:
         assert self._file is not None
-        read_range = partial(self._file.read_at, end - position, position)
+        send_request = partial(self._file.read_at, end - position, position)
         data: bytes = request_with_retries(
-            read_range, self.name, f" byte {position}: cannot be read"
+            send_request, self.name, f" byte {position}: cannot be read"
         )
         READ_THROTTLE.report_read(len(data))
         return data

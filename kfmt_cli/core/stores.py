@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from kfmt_cli.core.file_systems import STORE_TIMEOUT_SECONDS, file_system_at, first_error_line
+from kfmt_cli.core.file_systems import STORE_TIMEOUT_SECONDS, file_system_and_path, first_error_line
 from kfmt_cli.core.long_listings import run_listing
 from kfmt_cli.errors import InputError
 
@@ -32,7 +32,7 @@ _PERMANENT_ERROR = re.compile(
 class _StoreHealth:
     """When a store last failed."""
 
-    failed_at: float = -FAILING_SECONDS
+    failed_at_seconds: float = -FAILING_SECONDS
     """In seconds of `time.monotonic()`."""
 
 
@@ -56,21 +56,21 @@ class StoredFile:
     """Why a directory could not be listed; `path` is then that directory."""
 
 
-def request_with_retries(request: Callable[[], T], path: str, message_suffix: str = "") -> T:
+def request_with_retries(send_request: Callable[[], T], path: str, message_suffix: str = "") -> T:
     """Send a request to a store, with retries, and return the result; raises InputError.
 
     A store that recently failed in spite of retries gets one attempt. message_suffix: text after
     the path in the message.
     """
-    started_at = time.monotonic()
+    start_seconds = time.monotonic()
     store_url = "/".join(path.split("/", 3)[:3])
-    health = _store_health(store_url)
-    is_failing = started_at - health.failed_at < FAILING_SECONDS
-    for pause_seconds in (None,) if is_failing else (*RETRY_PAUSES_SECONDS, None):
+    store_health = _store_health(store_url)
+    is_store_failing = start_seconds - store_health.failed_at_seconds < FAILING_SECONDS
+    for pause_seconds in (None,) if is_store_failing else (*RETRY_PAUSES_SECONDS, None):
         try:
-            answer = request()
-            health.failed_at = -FAILING_SECONDS
-            return answer
+            response = send_request()
+            store_health.failed_at_seconds = -FAILING_SECONDS
+            return response
         except InputError:
             raise
         except FileNotFoundError:
@@ -80,11 +80,13 @@ def request_with_retries(request: Callable[[], T], path: str, message_suffix: st
             ) from None
         except Exception as error:  # fsspec file systems raise many kinds
             message = first_error_line(error)
-            is_timed_out = time.monotonic() - started_at > STORE_TIMEOUT_SECONDS
-            is_permanent = isinstance(error, PermissionError) or _PERMANENT_ERROR.search(message)
-            if not is_permanent and (pause_seconds is None or is_timed_out):
-                health.failed_at = time.monotonic()
-            if pause_seconds is None or is_timed_out or is_permanent:
+            is_timed_out = time.monotonic() - start_seconds > STORE_TIMEOUT_SECONDS
+            is_error_permanent = isinstance(error, PermissionError) or _PERMANENT_ERROR.search(
+                message
+            )
+            if not is_error_permanent and (pause_seconds is None or is_timed_out):
+                store_health.failed_at_seconds = time.monotonic()
+            if pause_seconds is None or is_timed_out or is_error_permanent:
                 # `from None`: the text of the cause may contain the URL with its credentials.
                 raise InputError(f"{path}{message_suffix}: {message}") from None
         time.sleep(pause_seconds)
@@ -93,19 +95,19 @@ def request_with_retries(request: Callable[[], T], path: str, message_suffix: st
 
 def stat_file(path: str) -> StoredFile | None:
     """The file at a URL; None for a directory. Raises InputError if it does not exist."""
-    file_system, store_path = file_system_at(path)
+    file_system, store_path = file_system_and_path(path)
     from pyarrow import fs
 
-    (info,) = request_with_retries(lambda: file_system.get_file_info([store_path]), path)
-    if info.type is fs.FileType.NotFound:
+    (file_info,) = request_with_retries(lambda: file_system.get_file_info([store_path]), path)
+    if file_info.type is fs.FileType.NotFound:
         bucket = store_path.strip("/").partition("/")[0]
-        is_below_bucket = store_path.startswith(f"{bucket}/")
-        if is_below_bucket and file_system.get_file_info(bucket).type is fs.FileType.NotFound:
+        is_in_bucket = store_path.startswith(f"{bucket}/")
+        if is_in_bucket and file_system.get_file_info(bucket).type is fs.FileType.NotFound:
             raise InputError(f"{path}: {bucket} does not exist")
         raise InputError(f"{path}: not found", file=path, is_missing=True)
-    if info.type is fs.FileType.Directory:
+    if file_info.type is fs.FileType.Directory:
         return None
-    return StoredFile(path, info.size or 0, info.mtime_ns or 0)
+    return StoredFile(path, file_info.size or 0, file_info.mtime_ns or 0)
 
 
 def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
@@ -113,7 +115,7 @@ def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
 
     A subdirectory that cannot be listed is yielded as an entry with an `error`.
     """
-    file_system, store_path = file_system_at(path)
+    file_system, store_path = file_system_and_path(path)
     from pyarrow import fs
 
     if isinstance(file_system, fs.PyFileSystem):
@@ -122,14 +124,14 @@ def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
         )
         return
     selector = fs.FileSelector(store_path, recursive=recursive)
-    infos = request_with_retries(
+    file_infos = request_with_retries(
         lambda: run_listing(lambda: file_system.get_file_info(selector), path), path
     )
     url_prefix, store_prefix = f"{path.rstrip('/')}/", f"{store_path.strip('/')}/"
-    for info in infos:
-        if info.type is fs.FileType.File:
-            name = info.path.lstrip("/").removeprefix(store_prefix)
-            yield StoredFile(url_prefix + name, info.size or 0, info.mtime_ns or 0)
+    for file_info in file_infos:
+        if file_info.type is fs.FileType.File:
+            subpath = file_info.path.lstrip("/").removeprefix(store_prefix)
+            yield StoredFile(url_prefix + subpath, file_info.size or 0, file_info.mtime_ns or 0)
 
 
 def _list_fsspec_objects(
@@ -141,20 +143,22 @@ def _list_fsspec_objects(
     while directories:
         directory = directories.pop()
         try:
-            ls = partial(file_system.ls, store_path + directory[len(path) :], detail=True)
-            entries = request_with_retries(ls, directory)
+            list_directory = partial(
+                file_system.ls, store_path + directory[len(path) :], detail=True
+            )
+            entries = request_with_retries(list_directory, directory)
         except InputError as error:
             if directory == path:
                 raise
             yield StoredFile(directory, 0, 0, str(error).removeprefix(f"{directory}: "))
             continue
         for entry in entries:
-            name = entry["name"].strip("/").removeprefix(store_root).strip("/")
-            url = f"{path}/{name}"
+            subpath = entry["name"].strip("/").removeprefix(store_root).strip("/")
+            entry_url = f"{path}/{subpath}"
             if entry["type"] == "file":
-                yield StoredFile(url, entry["size"] or 0, _modified_ns(entry))
-            elif entry["type"] == "directory" and recursive and url != directory:
-                directories.append(url)
+                yield StoredFile(entry_url, entry["size"] or 0, _modified_ns(entry))
+            elif entry["type"] == "directory" and recursive and entry_url != directory:
+                directories.append(entry_url)
 
 
 def _modified_ns(entry: Mapping[str, Any]) -> int:
@@ -162,5 +166,5 @@ def _modified_ns(entry: Mapping[str, Any]) -> int:
     if "modificationTime" in entry:  # from WebHDFS, in milliseconds
         return int(entry["modificationTime"]) * 1_000_000
     mtime = entry.get("mtime")
-    seconds = mtime.timestamp() if isinstance(mtime, datetime) else mtime
-    return int(seconds * 1e9) if isinstance(seconds, int | float) else 0
+    modified_seconds = mtime.timestamp() if isinstance(mtime, datetime) else mtime
+    return int(modified_seconds * 1e9) if isinstance(modified_seconds, int | float) else 0

@@ -68,13 +68,13 @@ class Table:
     def __setitem__(self, name: str, values: ColumnValues) -> None:
         self.data[self.index_by_name[name]] = values
 
-    def row(self, i: int) -> FieldDict:
+    def row(self, row_index: int) -> FieldDict:
         """The values of a row by column name."""
-        return FieldDict(zip(self.index_by_name, self.data[:, i].tolist(), strict=True))
+        return FieldDict(zip(self.index_by_name, self.data[:, row_index].tolist(), strict=True))
 
-    def select_rows(self: TableT, rows: IntArray | slice | BoolArray) -> TableT:
+    def select_rows(self: TableT, row_selection: IntArray | slice | BoolArray) -> TableT:
         """A table with only these rows."""
-        return type(self)(self.index_by_name, np.ascontiguousarray(self.data[:, rows]))
+        return type(self)(self.index_by_name, np.ascontiguousarray(self.data[:, row_selection]))
 
     def copy(self: TableT) -> TableT:
         """A table with a copy of the values."""
@@ -94,7 +94,7 @@ class TableColumn:
     """A descriptor for a column of a table."""
 
     def __set_name__(self, owner: type[Table], name: str) -> None:
-        self._name = name
+        self._column_name = name
 
     @overload
     def __get__(self, table: None, owner: type[Table]) -> TableColumn: ...
@@ -103,8 +103,8 @@ class TableColumn:
     def __get__(self, table: Table | None, owner: type[Table]) -> TableColumn | IntArray:
         if table is None:
             return self
-        column: IntArray = table.data[table.index_by_name[self._name]]
+        column: IntArray = table.data[table.index_by_name[self._column_name]]
         return column
 
     def __set__(self, table: Table, values: ColumnValues) -> None:
-        table.data[table.index_by_name[self._name]] = values
+        table.data[table.index_by_name[self._column_name]] = values

@@ -22,7 +22,7 @@ if sys.platform != "win32":
 SCRATCH_PREFIX = "kfmt-"
 UNLOCKED_SUFFIX = ".new"  # ends the name of a directory until it is locked
 LOCK_FILE_NAME = "in-use"
-FILES_DIRECTORY = "files"
+FILES_DIRECTORY_NAME = "files"
 MIN_LEFTOVER_AGE_SECONDS = 0.5
 
 
@@ -38,14 +38,14 @@ class TemporaryLock:
     @classmethod
     def lock_file(cls, path: Path, fd: int) -> TemporaryLock:
         """Lock a new file that is open for writing."""
-        _try_lock(fd)
+        _try_lock_file(fd)
         return cls(path, fd)
 
     @classmethod
     def lock_directory(cls, path: Path) -> TemporaryLock:
         """Lock a new directory; raises OSError."""
         lock_fd = os.open(path / LOCK_FILE_NAME, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        _try_lock(lock_fd)
+        _try_lock_file(lock_fd)
         lock = cls(path, lock_fd)
         lock.files_directory.mkdir(0o700)
         return lock
@@ -53,30 +53,32 @@ class TemporaryLock:
     @property
     def files_directory(self) -> Path:
         """The subdirectory for the files of a directory."""
-        return self.path / FILES_DIRECTORY
+        return self.path / FILES_DIRECTORY_NAME
 
-    def discard(self) -> None:
+    def remove_and_unlock(self) -> None:
         """Remove the file or directory and release the lock; further calls do nothing."""
         if self._is_locked:
             self._is_locked = False
-            _remove(self.path)
+            _remove_path(self.path)
             os.close(self.lock_fd)
 
 
-def lock_scratch_directory(name_prefix: str = "") -> TemporaryLock:
+def create_locked_directory(name_prefix: str = "") -> TemporaryLock:
     """Create and lock a directory in the system's directory for temporary files, and remove the
     leftovers of killed runs there; raises OSError."""
-    temp_directory = Path(tempfile.gettempdir())
+    system_temp_directory = Path(tempfile.gettempdir())
     with suppress(OSError):
         # A directory without a lock file may belong to another program.
-        existing_lock_paths = list(temp_directory.glob(f"{SCRATCH_PREFIX}*/{LOCK_FILE_NAME}"))
-        possible_lock_paths = [
+        existing_lock_paths = list(
+            system_temp_directory.glob(f"{SCRATCH_PREFIX}*/{LOCK_FILE_NAME}")
+        )
+        pending_lock_paths = [
             path / LOCK_FILE_NAME
-            for path in temp_directory.glob(f"{SCRATCH_PREFIX}*{UNLOCKED_SUFFIX}")
+            for path in system_temp_directory.glob(f"{SCRATCH_PREFIX}*{UNLOCKED_SUFFIX}")
         ]
         remove_leftovers(
             (lock_path.parent, lock_path)
-            for lock_path in {*existing_lock_paths, *possible_lock_paths}
+            for lock_path in {*existing_lock_paths, *pending_lock_paths}
         )
     lock = TemporaryLock.lock_directory(
         Path(tempfile.mkdtemp(UNLOCKED_SUFFIX, SCRATCH_PREFIX + name_prefix))
@@ -88,11 +90,11 @@ def lock_scratch_directory(name_prefix: str = "") -> TemporaryLock:
 @contextmanager
 def scratch_directory(name_prefix: str) -> Iterator[Path]:
     """A temporary directory that exists inside a `with` block; raises OSError."""
-    lock = lock_scratch_directory(name_prefix)
+    lock = create_locked_directory(name_prefix)
     try:
         yield lock.files_directory
     finally:
-        lock.discard()
+        lock.remove_and_unlock()
 
 
 def remove_leftovers(candidates: Iterable[tuple[Path, Path]]) -> list[Path]:
@@ -103,7 +105,7 @@ def remove_leftovers(candidates: Iterable[tuple[Path, Path]]) -> list[Path]:
     removed_paths: list[Path] = []
     for path, lock_path in candidates:
         if _is_unlocked(lock_path) and _is_past_grace_period(path):
-            _remove(path)
+            _remove_path(path)
             if not path.exists():
                 removed_paths.append(path)
     return removed_paths
@@ -118,7 +120,7 @@ def _is_unlocked(lock_path: Path) -> bool:
     except OSError:
         return False
     try:
-        return _try_lock(lock_fd)
+        return _try_lock_file(lock_fd)
     finally:
         os.close(lock_fd)
 
@@ -131,7 +133,7 @@ def _is_past_grace_period(path: Path) -> bool:
         return False
 
 
-def _try_lock(fd: int) -> bool:
+def _try_lock_file(fd: int) -> bool:
     if sys.platform == "win32":
         return False
     try:
@@ -141,7 +143,7 @@ def _try_lock(fd: int) -> bool:
     return True
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta, timezone
 
 from kfmt_cli.errors import UsageError
 
-_RELATIVE_TIME = re.compile(r"now(?:-(\d+)([smhd]))?")
+_RELATIVE_TIME_PATTERN = re.compile(r"now(?:-(\d+)([smhd]))?")
 _SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 YEAR_10000_MS = 253_402_300_800_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def now_ms() -> int:
@@ -25,28 +25,28 @@ def parse_time_ms(option_name: str, text: str) -> int:
     text: milliseconds; ISO 8601, in UTC unless it names another zone; or now, now-90s, now-5m,
     now-1h, now-7d. option_name: the option, for the message.
     """
-    if (match := _RELATIVE_TIME.fullmatch(text)) is not None:
+    if (match := _RELATIVE_TIME_PATTERN.fullmatch(text)) is not None:
         seconds = int(match[1] or 0) * _SECONDS_BY_UNIT.get(match[2] or "s", 1)
         return now_ms() - 1000 * seconds
     if text.lstrip("-").isdigit():
         return int(text)
     try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        parsed_time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         message = "not a valid time; use 2026-11-20T15:00 (UTC), now-1h or milliseconds"
         raise UsageError(f"{option_name} {text!r}: {message}") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return round(moment.timestamp() * 1000)
+    if parsed_time.tzinfo is None:
+        parsed_time = parsed_time.replace(tzinfo=timezone.utc)
+    return round(parsed_time.timestamp() * 1000)
 
 
 def format_time(time_ms: int) -> str:
     """A time in UTC, from milliseconds since the epoch; the number itself if out of range."""
     try:
-        moment = _EPOCH + timedelta(milliseconds=time_ms)
+        utc_time = _UNIX_EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
         return f"{time_ms} ms"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
+    return f"{utc_time:%Y-%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
 
 
 def format_interval_end(time_ms: int) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 
-_SCHEME = re.compile(r"[A-Za-z][\w+.-]+:/")
+_SCHEME_PATTERN = re.compile(r"[A-Za-z][\w+.-]+:/")
 
 
-_REPEATED_SLASHES = re.compile(f"{re.escape(os.sep)}{{2,}}")
+_REPEATED_SLASHES_PATTERN = re.compile(f"{re.escape(os.sep)}{{2,}}")
 
 
 def is_local(path: str) -> bool:
@@ -23,7 +23,7 @@ def strip_file_scheme(path: str) -> str:
 
 def is_url(path: str) -> bool:
     """Whether a path has a scheme; one slash is enough, because pathlib removes the other."""
-    return ":/" in path and _SCHEME.match(path) is not None
+    return ":/" in path and _SCHEME_PATTERN.match(path) is not None
 
 
 def restore_url_slashes(path: str) -> str:
@@ -35,7 +35,7 @@ def normalize_path(path: str) -> str:
     """A path in the form for comparison and display: without file:// and redundant slashes."""
     if not is_local(path):
         return path.rstrip("/")
-    local_path = _REPEATED_SLASHES.sub(lambda _: os.sep, strip_file_scheme(path))
+    local_path = _REPEATED_SLASHES_PATTERN.sub(lambda _: os.sep, strip_file_scheme(path))
     return local_path.rstrip(os.sep) or local_path
 
 
@@ -53,12 +53,12 @@ def absolute_path(path: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100
 
 
-def listed_path(path: str) -> str:
+def path_in_listings(path: str) -> str:
     """A path as listings name it: absolute, without a scheme if it is local."""
     return absolute_path(strip_file_scheme(path)) if is_local(path) else path.rstrip("/")
 
 
-def is_listed_below(path: str, listed_root: str) -> bool:
+def is_path_or_subpath(path: str, listed_root: str) -> bool:
     """Whether a listed path is another one, or below it."""
     return f"{path}/".startswith(f"{listed_root.rstrip('/')}/")
 

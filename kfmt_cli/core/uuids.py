@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 
 
-def format_uuid(data: bytes) -> str:
+def format_uuid(uuid_bytes: bytes) -> str:
     """16 bytes as Kafka prints a UUID."""
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+    return base64.urlsafe_b64encode(uuid_bytes).decode().rstrip("=")
 
 
 def parse_uuid(text: str) -> bytes:
@@ -16,7 +16,7 @@ def parse_uuid(text: str) -> bytes:
         import uuid
 
         return uuid.UUID(text).bytes
-    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if len(data) != 16:
+    uuid_bytes = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(uuid_bytes) != 16:
         raise ValueError(f"{text!r} is not a uuid")
-    return data
+    return uuid_bytes

@@ -19,7 +19,7 @@ from kfmt_cli.disk.mounts import (
     ReadProblem,
     StoredEntry,
     join_subpath,
-    messages_below,
+    messages_under_path,
     open_disk_source,
 )
 from kfmt_cli.errors import InputError, UnreadableBytesError
@@ -37,18 +37,20 @@ class CompressedFilesOverlay(OverlayTree):
 
     def list_entries(self, subpath: str) -> DirectoryEntries:
         stored_entries = OverlayTree.list_entries(self, subpath)
-        names = {entry.name for entry in stored_entries.files}
-        files = []
+        stored_names = {entry.name for entry in stored_entries.files}
+        listed_entries = []
         for entry in stored_entries.files:
             uncompressed_name = entry.name.removesuffix(compressed_suffix(entry.name))
             entry_subpath = join_subpath(subpath, entry.name)
             if not is_compressed_segment_name(entry.name):
-                files.append(entry)
-            elif uncompressed_name not in names:
+                listed_entries.append(entry)
+            elif uncompressed_name not in stored_names:
                 unpacked_path = Path(self.scratch_directory, subpath, uncompressed_name)
                 if not unpacked_path.exists():
-                    self._unpack(entry_subpath, unpacked_path)
-                files.append(StoredEntry(uncompressed_name, unpacked_path.stat(), entry.name))
+                    self._unpack_file(entry_subpath, unpacked_path)
+                listed_entries.append(
+                    StoredEntry(uncompressed_name, unpacked_path.stat(), entry.name)
+                )
             else:
                 message = f"not read: {uncompressed_name} is next to it, which brokers read"
                 message = (
@@ -56,19 +58,19 @@ class CompressedFilesOverlay(OverlayTree):
                     f"{message}"
                 )
                 self._problems[entry_subpath, message] = None
-        return replace(stored_entries, files=files)
+        return replace(stored_entries, files=listed_entries)
 
-    def _find_unpacked(self, subpath: str) -> str | None:
+    def _find_unpacked_path(self, subpath: str) -> str | None:
         """The path of an unpacked file; None for one that is stored as it is."""
         unpacked_path = Path(self.scratch_directory, subpath)
         return str(unpacked_path) if unpacked_path.is_file() else None
 
     def stat(self, subpath: str) -> os.stat_result:
-        unpacked_path = self._find_unpacked(subpath)
+        unpacked_path = self._find_unpacked_path(subpath)
         return OverlayTree.stat(self, subpath) if unpacked_path is None else os.stat(unpacked_path)  # noqa: PTH116
 
     def open_source(self, subpath: str) -> Source:
-        unpacked_path = self._find_unpacked(subpath)
+        unpacked_path = self._find_unpacked_path(subpath)
         if unpacked_path is None:
             return OverlayTree.open_source(self, subpath)
         source = open_disk_source(unpacked_path, join_subpath(self.mount_point, subpath))
@@ -81,28 +83,33 @@ class CompressedFilesOverlay(OverlayTree):
     def local_path(self, subpath: str) -> str | None:
         if subpath in self._error_by_path:
             return None
-        local_path = self._find_unpacked(subpath) or OverlayTree.local_path(self, subpath)
+        local_path = self._find_unpacked_path(subpath) or OverlayTree.local_path(self, subpath)
         return None if local_path is None or Path(local_path).is_dir() else local_path
 
-    def is_stored_differently(self, subpath: str) -> bool:
+    def is_compressed_or_chunked(self, subpath: str) -> bool:
         del subpath
         return True
 
-    def read_problems(self, subpath: str) -> list[str]:
-        return [*OverlayTree.read_problems(self, subpath), *messages_below(self._problems, subpath)]
+    def problem_messages(self, subpath: str) -> list[str]:
+        return [
+            *OverlayTree.problem_messages(self, subpath),
+            *messages_under_path(self._problems, subpath),
+        ]
 
-    def _unpack(self, subpath: str, unpacked_path: Path) -> None:
+    def _unpack_file(self, subpath: str, unpacked_path: Path) -> None:
         """Unpack a file, or as much of its start as possible."""
         display_path = format_display_name(join_subpath(self.mount_point, subpath))
         modified_seconds = OverlayTree.stat(self, subpath).st_mtime
         try:
             with open_as_file(OverlayTree.open_source(self, subpath)) as compressed_file:
-                stream = SimpleNamespace(
+                uncompressed_stream = SimpleNamespace(
                     read=decompressing_reader(
                         compressed_file, compressed_suffix(subpath), display_path
                     )
                 )
-                write_sparse_file(unpacked_path, modified_seconds, cast(IO[bytes], stream))
+                write_sparse_file(
+                    unpacked_path, modified_seconds, cast(IO[bytes], uncompressed_stream)
+                )
         except InputError as error:
             unpacked_path.touch()  # does not exist yet if the compressed file cannot be opened
             uncompressed_path = subpath.removesuffix(compressed_suffix(subpath))

@@ -22,14 +22,14 @@ from kfmt_cli.disk.directory_walk import broken_link_reason, iter_directories, l
 from kfmt_cli.disk.file_access import read_bytes_at, stat_path
 from kfmt_cli.disk.file_names import (
     REMOTE_SEGMENT_NAME,
-    directory_mark,
+    directory_marker_suffix,
     file_topic_partition,
-    has_differently_stored_files,
+    has_compressed_or_tiered_files,
     parse_topic_partition,
     path_identity,
 )
-from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name, in_display_order
-from kfmt_cli.disk.kinds.kind import FileLevel, InputFile, Kind
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name, sort_for_display
+from kfmt_cli.disk.kinds.kind import FileKind, FileLevel, InputFile
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
 from kfmt_cli.disk.mounts import DirectoryEntries, FileEntry, StoredEntry
 from kfmt_cli.disk.segment import Segment, group_segments
@@ -45,9 +45,9 @@ _BATCH_START_BYTES, _MAX_BATCH_BYTES, _MAX_MAGIC = 17, 1 << 30, 2
 
 def classify_file(path: str, display_name: str) -> InputFile:
     """The input file with the kind that its name implies; a log may be compressed as a whole."""
-    base_name = path.rpartition(os.sep)[2]
-    base_name = base_name.removesuffix(compressed_suffix(base_name))
-    kind, base_offset, _ = classify_name(base_name)
+    file_name = path.rpartition(os.sep)[2]
+    file_name = file_name.removesuffix(compressed_suffix(file_name))
+    kind, base_offset, _ = classify_name(file_name)
     return InputFile(path, format_display_name(display_name), kind, base_offset)
 
 
@@ -96,18 +96,18 @@ def file_topic(file: InputFile) -> str | None:
     )
 
 
-def format_no_log(path: str) -> str:
+def format_no_logs_message(path: str) -> str:
     """The message for a directory without log segments."""
     return f"{format_display_name(path)}: no log segments in or under this directory"
 
 
-def distinct_files(files: Iterable[InputFile], visited: set[str]) -> Iterator[InputFile]:
-    """The files not seen before, by real path; adds the paths to `visited`."""
+def distinct_files(files: Iterable[InputFile], visited_paths: set[str]) -> Iterator[InputFile]:
+    """The files not seen before, by real path; adds the paths to `visited_paths`."""
     for file in files:
-        path = path_identity(file.stored_path, file.may_be_link)
-        if path not in visited:
+        identity_path = path_identity(file.stored_path, file.may_be_link)
+        if identity_path not in visited_paths:
             yield file
-            visited.add(path)
+            visited_paths.add(identity_path)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class DirectoryListing:
     """The files that are symbolic links."""
     display_prefix: str | None = None
     """The prefix of its files' display names, if it is not the path."""
-    stored_names: Mapping[str, str] = field(default_factory=dict)
+    stored_name_by_name: Mapping[str, str] = field(default_factory=dict)
     """The stored names of files that are compressed as a whole, by uncompressed name."""
 
     @property
@@ -138,25 +138,25 @@ class DirectoryListing:
 
     def input_file(self, file_name: str) -> InputFile:
         """The file with this name, with the kind that the name implies."""
-        input_file = self._input_by_name.get(file_name)
+        input_file = self._input_file_by_name.get(file_name)
         if input_file is None:
             kind, base_offset, _ = classify_name(file_name)
             if self.accepts_any_log and file_name in self.renamed_logs:
                 kind = LOG_KIND
             path = f"{self.path.rstrip(os.sep)}{os.sep}{file_name}"
-            name = path if self.display_prefix is None else self.display_prefix + file_name
-            stored_name = self.stored_names.get(file_name, "")
+            display_name = path if self.display_prefix is None else self.display_prefix + file_name
+            stored_name = self.stored_name_by_name.get(file_name, "")
             if stored_name:
-                name = name.removesuffix(file_name) + stored_name
+                display_name = display_name.removesuffix(file_name) + stored_name
             is_link = file_name in self.linked_files
             input_file = InputFile(
-                path, format_display_name(name), kind, base_offset, is_link, stored_name
+                path, format_display_name(display_name), kind, base_offset, is_link, stored_name
             )
-            self._input_by_name[file_name] = input_file
+            self._input_file_by_name[file_name] = input_file
         return input_file
 
     @cached_property
-    def _input_by_name(self) -> dict[str, InputFile]:
+    def _input_file_by_name(self) -> dict[str, InputFile]:
         """The results of `input_file` so far."""
         return {}
 
@@ -168,16 +168,16 @@ class DirectoryListing:
     @cached_property
     def renamed_logs(self) -> frozenset[str]:
         """The files that may be logs under another name, such as copies."""
-        candidates = (
+        log_like_names = (
             file_name for file_name in self.regular_files if _is_named_like_log(file_name)
         )
         return frozenset(
             file_name
-            for file_name in candidates
+            for file_name in log_like_names
             if _starts_like_batch(f"{self.path}{os.sep}{file_name}")
         )
 
-    def accepts(self, file_name: str) -> bool:
+    def accepts_file(self, file_name: str) -> bool:
         """Whether a file counts: a broker file, or a log under another name or one of its
         indexes."""
         if is_broker_file_name(file_name):
@@ -189,7 +189,7 @@ class DirectoryListing:
     @property
     def has_broker_files(self) -> bool:
         """Whether any file counts, see `accepts`."""
-        return any(map(self.accepts, self.files))
+        return any(map(self.accepts_file, self.files))
 
     @property
     def regular_files(self) -> tuple[str, ...]:
@@ -203,20 +203,20 @@ class DirectoryListing:
         return [
             name
             for name, topic in names_and_topics
-            if topic is not None and not directory_mark(name)
+            if topic is not None and not directory_marker_suffix(name)
         ]
 
     @property
     def logs(self) -> list[InputFile]:
         """The logs of its segments, in base offset order."""
         files = (self.input_file(file) for file in self.files if file not in self.special_files)
-        return sorted(filter(is_segment_log, files), key=lambda file: file.base_or_zero)
+        return sorted(filter(is_segment_log, files), key=lambda file: file.base_offset_or_zero)
 
     @property
     def remote_logs(self) -> list[InputFile]:
         """Its logs with tiered storage names, in base offset order."""
         files = (self.input_file(file) for file in self.regular_files if is_remote_log_name(file))
-        return sorted(files, key=lambda file: file.base_or_zero)
+        return sorted(files, key=lambda file: file.base_offset_or_zero)
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -234,10 +234,10 @@ class DirectoryListing:
     def segments_in_use(self) -> Iterator[Segment]:
         """The segments that a broker uses, or any if the directory has no broker files."""
         for segment in self.segments:
-            name = segment.any_file.path.rpartition(os.sep)[2]
-            if self.accepts(name) and not classify_name(name)[2]:
-                if classify_name(name)[0] is UNKNOWN_KIND:
-                    segment.index_kinds = frozenset()
+            file_name = segment.any_file.path.rpartition(os.sep)[2]
+            if self.accepts_file(file_name) and not classify_name(file_name)[2]:
+                if classify_name(file_name)[0] is UNKNOWN_KIND:
+                    segment.requested_index_kinds = frozenset()
                 yield segment
 
 
@@ -252,45 +252,51 @@ def walk_directories(
     on_error: receives messages about unreadable directories. list_entries: lists a directory, see
     `iter_directories`.
     """
-    prefix = os.path.join(root, "")  # noqa: PTH118 (text, as it was given)
-    listings = []
-    for path, directory_entries in iter_directories(
+    root_prefix = os.path.join(root, "")  # noqa: PTH118 (text, as it was given)
+    paths_and_listings = []
+    for directory_path, directory_entries in iter_directories(
         root, listing_error_handler(on_error), list_entries
     ):
-        relative_path = path.removeprefix(prefix) if path != root else os.curdir
-        listings.append((relative_path, _build_listing(path, relative_path, directory_entries)))
-    listings.sort(key=lambda item: _directory_sort_key(item[0]))
-    log_directories = _find_log_directories(listings)
-    for relative_path, listing in listings:
-        if relative_path in log_directories:
+        relative_path = (
+            directory_path.removeprefix(root_prefix) if directory_path != root else os.curdir
+        )
+        paths_and_listings.append(
+            (relative_path, _build_listing(directory_path, relative_path, directory_entries))
+        )
+    paths_and_listings.sort(key=lambda item: _directory_sort_key(item[0]))
+    log_directory_paths = _find_log_directory_paths(paths_and_listings)
+    for relative_path, listing in paths_and_listings:
+        if relative_path in log_directory_paths:
             _report_broken_links(listing, listing_error_handler(on_error))
-    return _select_broker_directories(listings, log_directories)
+    return _select_broker_directories(paths_and_listings, log_directory_paths)
 
 
 def _report_broken_links(directory: DirectoryListing, on_error: Callable[[str, str], None]) -> None:
     """Report the partitions of a log directory that are broken links."""
-    for name in sorted(directory.linked_files):
-        path = f"{directory.path}{os.sep}{name}"
-        is_partition = parse_topic_partition(name)[0] is not None and not directory_mark(name)
-        if is_partition and (reason := broken_link_reason(path)):
-            on_error(path, reason)
+    for link_name in sorted(directory.linked_files):
+        link_path = f"{directory.path}{os.sep}{link_name}"
+        is_partition = parse_topic_partition(link_name)[
+            0
+        ] is not None and not directory_marker_suffix(link_name)
+        if is_partition and (reason := broken_link_reason(link_path)):
+            on_error(link_path, reason)
 
 
-def _find_log_directories(listings: list[tuple[str, DirectoryListing]]) -> set[str]:
+def _find_log_directory_paths(paths_and_listings: list[tuple[str, DirectoryListing]]) -> set[str]:
     """The relative paths of log directories: with files of that level, or with partitions."""
-    log_directories = set()
-    for relative_path, listing in listings:
-        classified_names = [classify_name(file) for file in listing.files]
+    log_directory_paths = set()
+    for relative_path, listing in paths_and_listings:
+        classified_names = [classify_name(file_name) for file_name in listing.files]
         known_kinds = (kind for kind, _, _ in classified_names if kind is not UNKNOWN_KIND)
         if any(kind.level is FileLevel.LOG_DIRECTORY for kind in known_kinds):
-            log_directories.add(relative_path)
-        if any(offset is not None for _, offset, _ in classified_names):
-            log_directories.add(relative_path.rpartition(os.sep)[0] or os.curdir)
-    return log_directories
+            log_directory_paths.add(relative_path)
+        if any(base_offset is not None for _, base_offset, _ in classified_names):
+            log_directory_paths.add(relative_path.rpartition(os.sep)[0] or os.curdir)
+    return log_directory_paths
 
 
 def _select_broker_directories(
-    listings: list[tuple[str, DirectoryListing]], log_directories: set[str]
+    paths_and_listings: list[tuple[str, DirectoryListing]], log_directory_paths: set[str]
 ) -> list[DirectoryListing]:
     """The root, and the directories under it that a broker would use.
 
@@ -300,11 +306,11 @@ def _select_broker_directories(
     """
     return [
         listing
-        for relative_path, listing in listings
+        for relative_path, listing in paths_and_listings
         if relative_path == os.curdir
-        or (relative_path.rpartition(os.sep)[0] or os.curdir) in log_directories
+        or (relative_path.rpartition(os.sep)[0] or os.curdir) in log_directory_paths
         or listing.has_broker_files
-        or has_differently_stored_files(listing.files)
+        or has_compressed_or_tiered_files(listing.files)
     ]
 
 
@@ -320,18 +326,24 @@ def _is_named_like_log(file_name: str) -> bool:
 def _starts_like_batch(path: str) -> bool:
     """Whether at least two of the first batch's offset, length and magic are plausible."""
     try:
-        header = read_bytes_at(path, 0, _BATCH_START_BYTES)
+        header_start = read_bytes_at(path, 0, _BATCH_START_BYTES)
     except InputError:  # reading it reports the error
         return True
-    if len(header) < _BATCH_START_BYTES:
+    if len(header_start) < _BATCH_START_BYTES:
         return False
-    offset, length, magic = header[:2], int.from_bytes(header[8:12], "big"), header[16]
-    return (offset == bytes(2)) + (0 < length < _MAX_BATCH_BYTES) + (magic <= _MAX_MAGIC) > 1
+    offset_prefix, batch_length, magic = (
+        header_start[:2],
+        int.from_bytes(header_start[8:12], "big"),
+        header_start[16],
+    )
+    return (offset_prefix == bytes(2)) + (0 < batch_length < _MAX_BATCH_BYTES) + (
+        magic <= _MAX_MAGIC
+    ) > 1
 
 
-def is_broker_file_name(name: str) -> bool:
+def is_broker_file_name(file_name: str) -> bool:
     """Whether a broker writes files with such a name; segment files begin with an offset."""
-    kind, base_offset, _ = classify_name(name)
+    kind, base_offset, _ = classify_name(file_name)
     if kind.level is FileLevel.SEGMENT and kind.suffix:
         return base_offset is not None
     return kind is not UNKNOWN_KIND
@@ -357,11 +369,11 @@ def _build_listing(path: str, relative_path: str, entries: DirectoryEntries) -> 
     return DirectoryListing(
         path,
         relative_path,
-        tuple(sorted([*entries.directories, *entries.links])),
+        tuple(sorted([*entries.directories, *entries.directory_links])),
         tuple(sorted(entry.name for entry in entries.files)),
-        frozenset(entry.name for entry in irregular_entries if _is_special(entry)),
+        frozenset(entry.name for entry in irregular_entries if _is_special_file(entry)),
         frozenset(entry.name for entry in irregular_entries if entry.is_symlink()),
-        stored_names={
+        stored_name_by_name={
             entry.name: entry.stored_name
             for entry in entries.files
             if isinstance(entry, StoredEntry) and entry.stored_name
@@ -374,7 +386,7 @@ def listing_error_handler(on_error: Callable[[str], None]) -> Callable[[str, str
     return lambda path, reason: on_error(f"{format_display_name(path)}: {reason}")
 
 
-def _is_special(entry: FileEntry) -> bool:
+def _is_special_file(entry: FileEntry) -> bool:
     """Whether opening a file would block.
 
     A file that cannot be examined is opened, which reports why.
@@ -385,9 +397,9 @@ def _is_special(entry: FileEntry) -> bool:
         return False
 
 
-def find_input_files(
+def iter_input_files(
     directories: Iterable[DirectoryListing],
-    kinds: frozenset[Kind],
+    kinds: frozenset[FileKind],
     skipped_counts: Counter[str] | None = None,
 ) -> Iterator[InputFile]:
     """The files of some kinds, without leftover and unfinished ones.
@@ -398,17 +410,17 @@ def find_input_files(
     for directory in directories:
         for file_name in directory.files:
             kind, _, transient_suffix = classify_name(file_name)
-            is_foreign = not directory.accepts(file_name)
-            if not is_foreign and not is_broker_file_name(file_name):
+            is_unaccepted = not directory.accepts_file(file_name)
+            if not is_unaccepted and not is_broker_file_name(file_name):
                 kind = directory.input_file(file_name).kind
             if (
                 transient_suffix
                 or kind not in kinds
                 or file_name in directory.special_files
-                or is_foreign
+                or is_unaccepted
             ):
                 if skipped_counts is not None:
-                    is_counted_by_kind = (kind.suffix or kind.holds_batches) and not is_foreign
+                    is_counted_by_kind = (kind.suffix or kind.has_batches) and not is_unaccepted
                     skipped_counts[
                         transient_suffix or (kind.name if is_counted_by_kind else "other")
                     ] += 1
@@ -419,7 +431,7 @@ def find_input_files(
 def iter_all_files(directories: Iterable[DirectoryListing]) -> Iterator[InputFile]:
     """All files except pipes and the like, in display order."""
     for directory in directories:
-        for file_name in in_display_order(directory.files):
+        for file_name in sort_for_display(directory.files):
             if file_name not in directory.special_files:
                 yield directory.input_file(file_name)
 
@@ -427,7 +439,9 @@ def iter_all_files(directories: Iterable[DirectoryListing]) -> Iterator[InputFil
 def _directory_sort_key(relative_path: str) -> list[tuple[str, int]]:
     """Sort key: topics by name, partitions by number; a directory before its contents."""
     sort_key = []
-    for part in () if relative_path == os.curdir else relative_path.split(os.sep):  # noqa: PTH206 (many)
-        match = _PARTITION_NAME.match(part)
-        sort_key.append((match[1], int(match[2])) if match else (part, -1))
+    for path_part in () if relative_path == os.curdir else relative_path.split(os.sep):  # noqa: PTH206 (many)
+        partition_match = _PARTITION_NAME.match(path_part)
+        sort_key.append(
+            (partition_match[1], int(partition_match[2])) if partition_match else (path_part, -1)
+        )
     return sort_key

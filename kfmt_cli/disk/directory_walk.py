@@ -20,15 +20,15 @@ class DirectoryWalk:
 
     def __init__(self, root: str) -> None:
         self._real_root = os.path.realpath(root)
-        self._pending = [(root, self._real_root)]
+        self._pending_directories = [(root, self._real_root)]
         self._pending_links = deque[tuple[str, str]]()
-        self._visited: set[str] = set()
+        self._visited_real_paths: set[str] = set()
         self._current_real_path = self._real_root
 
     def __iter__(self) -> Iterator[str]:
-        while self._pending or self._pending_links:
-            if self._pending:
-                path, real_path = self._pending.pop()
+        while self._pending_directories or self._pending_links:
+            if self._pending_directories:
+                path, real_path = self._pending_directories.pop()
             else:
                 path, real_parent = self._pending_links.popleft()
                 real_path = os.path.realpath(path)
@@ -36,8 +36,8 @@ class DirectoryWalk:
                     real_parent, real_path
                 ):
                     continue
-            if real_path not in self._visited:
-                self._visited.add(real_path)
+            if real_path not in self._visited_real_paths:
+                self._visited_real_paths.add(real_path)
                 self._current_real_path = real_path
                 yield path
 
@@ -45,28 +45,34 @@ class DirectoryWalk:
         self, directory: str, directory_names: Iterable[str], link_names: Iterable[str]
     ) -> None:
         """Add names in the directory yielded last. link_names: names of links to directories."""
-        prefix, real_prefix = os.path.join(directory, ""), os.path.join(self._current_real_path, "")  # noqa: PTH118 (many)
-        self._pending += [(prefix + name, real_prefix + name) for name in directory_names]
+        path_prefix, real_path_prefix = (
+            os.path.join(directory, ""),  # noqa: PTH118
+            os.path.join(self._current_real_path, ""),  # noqa: PTH118
+        )
+        self._pending_directories += [
+            (path_prefix + child_name, real_path_prefix + child_name)
+            for child_name in directory_names
+        ]
         self._pending_links += [
-            (prefix + name, self._current_real_path)
-            for name in sorted(link_names, key=_link_sort_key)
+            (path_prefix + child_name, self._current_real_path)
+            for child_name in sorted(link_names, key=_link_sort_key)
         ]
 
 
-def _link_sort_key(name: str) -> tuple[bool, str]:
+def _link_sort_key(link_name: str) -> tuple[bool, str]:
     """Sort key: of several links to a directory, the first counts, so those named like partitions
     precede others."""
-    _, dash, suffix = name.rpartition("-")
-    return not (dash and suffix.isdigit()), name
+    _, dash, suffix = link_name.rpartition("-")
+    return not (dash and suffix.isdigit()), link_name
 
 
-def broken_link_reason(path: str) -> str:
+def broken_link_reason(link_path: str) -> str:
     """Why a link cannot be followed; empty if it can, or if the path does not exist."""
     try:
-        os.stat(path)  # noqa: PTH116 (text)
+        os.stat(link_path)  # noqa: PTH116 (text)
     except FileNotFoundError:
         with suppress(OSError):
-            return f"links to {os.readlink(path)}, which does not exist"  # noqa: PTH115
+            return f"links to {os.readlink(link_path)}, which does not exist"  # noqa: PTH115
     except OSError as error:
         return error.strerror or str(error)
     return ""
@@ -108,5 +114,7 @@ def iter_directories(
         except OSError as error:
             on_error(directory, error.strerror or str(error))
             continue
-        walk.add_subdirectories(directory, directory_entries.directories, directory_entries.links)
+        walk.add_subdirectories(
+            directory, directory_entries.directories, directory_entries.directory_links
+        )
         yield directory, directory_entries

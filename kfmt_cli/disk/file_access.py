@@ -32,16 +32,16 @@ def stat_path(path: str) -> os.stat_result:
     try:
         return os.stat(path)  # noqa: PTH116 (many)
     except (FileNotFoundError, NotADirectoryError):
-        if (mount := MOUNTS.find(path)) is None:
+        if (tree_and_subpath := MOUNTS.find_tree_and_subpath(path)) is None:
             raise
-        tree, subpath = mount
+        tree, subpath = tree_and_subpath
         return tree.stat(subpath)
 
 
-def _find_virtual_mount(path: str) -> tuple[FileTree, str] | None:
+def _find_virtual_tree_and_subpath(path: str) -> tuple[FileTree, str] | None:
     """The mounted tree that contains a path missing on the disk, and the subpath in it."""
-    mount = MOUNTS.find(path)
-    return None if mount is None or os.path.lexists(path) else mount
+    tree_and_subpath = MOUNTS.find_tree_and_subpath(path)
+    return None if tree_and_subpath is None or os.path.lexists(path) else tree_and_subpath
 
 
 def is_directory(path: str) -> bool:
@@ -52,8 +52,10 @@ def is_directory(path: str) -> bool:
     try:
         if os.path.isdir(path):  # noqa: PTH112 (many)
             return True
-        mount = MOUNTS.find(path)
-        return mount is not None and stat.S_ISDIR(mount[0].stat(mount[1]).st_mode)
+        tree_and_subpath = MOUNTS.find_tree_and_subpath(path)
+        return tree_and_subpath is not None and stat.S_ISDIR(
+            tree_and_subpath[0].stat(tree_and_subpath[1]).st_mode
+        )
     except (OSError, ValueError):  # opening it reports the error
         return False
 
@@ -70,9 +72,9 @@ def find_disk_path(path: str) -> str | None:
     """The path on the disk of the file with a path's bytes; None if no such file exists."""
     if MOUNTS.overriding_opener(path) is not None:
         return None
-    if (mount := MOUNTS.find(path)) is None:
+    if (tree_and_subpath := MOUNTS.find_tree_and_subpath(path)) is None:
         return path if is_local(path) else None
-    tree, subpath = mount
+    tree, subpath = tree_and_subpath
     return tree.local_path(subpath)
 
 
@@ -87,7 +89,7 @@ def path_exists(path: str) -> bool:
     return True
 
 
-def is_plain_disk_path(path: str) -> bool:
+def is_ordinary_disk_path(path: str) -> bool:
     """Whether a path is a file or directory on this machine's disk, read as it is stored."""
     disk_path = find_disk_path(path)
     return disk_path == path or (
@@ -100,20 +102,22 @@ def is_remote_path(path: str) -> bool:
     return find_disk_path(path) is None
 
 
-def open_descriptor(path: str) -> int:
+def open_file_descriptor(path: str) -> int:
     """Open a file on this machine's disk and return its descriptor; raises OSError, InputError."""
-    mount = _find_virtual_mount(path)
-    disk_path = None if mount is None else mount[0].local_path(mount[1])
+    tree_and_subpath = _find_virtual_tree_and_subpath(path)
+    disk_path = (
+        None if tree_and_subpath is None else tree_and_subpath[0].local_path(tree_and_subpath[1])
+    )
     return os.open(disk_path or path, READ_ONLY_FLAGS)
 
 
-def open_remote(path: str) -> Source | None:
+def open_remote_source(path: str) -> Source | None:
     """Open a file in a mounted tree or at a URL; None for a file on the disk. Raises InputError."""
     try:
         if (opener := MOUNTS.overriding_opener(path)) is not None:
             return opener(path)
-        if (mount := _find_virtual_mount(path)) is not None:
-            tree, subpath = mount
+        if (tree_and_subpath := _find_virtual_tree_and_subpath(path)) is not None:
+            tree, subpath = tree_and_subpath
             return tree.open_source(subpath)
         if not is_local(path):
             from kfmt_cli.core.stored_source import StoredSource
@@ -132,14 +136,14 @@ def open_remote(path: str) -> Source | None:
 
 def open_binary(path: str) -> BinaryIO:
     """Open a file for reading, wherever its bytes are; raises InputError, OSError."""
-    source = open_remote(path)
+    source = open_remote_source(path)
     return open(path, "rb") if source is None else open_as_file(source)  # noqa: PTH123 (many)
 
 
-def _has_writer(fd: int) -> bool:
+def _has_writer(pipe_descriptor: int) -> bool:
     """Whether a pipe receives bytes, or its writer closes it, within `PIPE_TIMEOUT_MS`."""
     poller = select.poll()
-    poller.register(fd, select.POLLIN | select.POLLHUP)
+    poller.register(pipe_descriptor, select.POLLIN | select.POLLHUP)
     return bool(poller.poll(PIPE_TIMEOUT_MS))
 
 
@@ -150,22 +154,24 @@ def open_source(path: str, display_name: str | None = None) -> Source:
             raise InputError(NO_INPUT_MESSAGE)
         return StreamSource(display_name or STDIN_PATH, partial(os.read, sys.stdin.fileno()))
     path, display_name = strip_file_scheme(path), display_name or path
-    source = open_remote(path)
+    source = open_remote_source(path)
     if source is None:
-        source = _open_local(path, display_name)
+        source = _open_local_source(path, display_name)
     source.name = display_name
-    suffix = compressed_suffix(path)
-    if not suffix or isinstance(source, StreamSource):
+    compression_suffix = compressed_suffix(path)
+    if not compression_suffix or isinstance(source, StreamSource):
         return source
-    file = open_as_file(source)
+    compressed_file = open_as_file(source)
     return StreamSource(
         display_name,
-        decompressing_reader(file, suffix, format_display_name(display_name)),
-        file.close,
+        decompressing_reader(
+            compressed_file, compression_suffix, format_display_name(display_name)
+        ),
+        compressed_file.close,
     )
 
 
-def _open_local(path: str, display_name: str) -> Source:
+def _open_local_source(path: str, display_name: str) -> Source:
     """Open a file or a named pipe on this machine's disk; raises InputError."""
     display_path = format_display_name(path)
     try:
@@ -175,17 +181,17 @@ def _open_local(path: str, display_name: str) -> Source:
         raise InputError(
             f"{display_path}: {error.strerror}", file=path, is_missing=is_missing
         ) from error
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode):
+    file_mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(file_mode):
         return FileSource(fd, display_name)
-    if stat.S_ISFIFO(mode):
+    if stat.S_ISFIFO(file_mode):
         if not path.startswith("/dev/") and not _has_writer(fd):
             os.close(fd)
             raise InputError(f"{display_path}: a named pipe with no writer")
         os.set_blocking(fd, True)
         return StreamSource(display_name, partial(os.read, fd), partial(os.close, fd))
     os.close(fd)
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(file_mode):
         raise InputError(f"{display_path}: is a directory")
     raise InputError(f"{display_path}: is neither a file nor a pipe")
 

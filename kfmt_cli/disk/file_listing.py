@@ -19,14 +19,14 @@ def iter_files(path: str) -> Iterator[StoredFile]:
 
     A local directory that cannot be listed completely yields an entry with an `error`.
     """
-    if is_local(path) or MOUNTS.find(path) is not None:
+    if is_local(path) or MOUNTS.find_tree_and_subpath(path) is not None:
         yield from _iter_local_files(strip_file_scheme(path))
         return
-    file = stat_file(path)
-    if file is None:
+    stored_file = stat_file(path)
+    if stored_file is None:
         yield from list_files(path)
     else:
-        yield file
+        yield stored_file
 
 
 def _iter_local_files(path: str) -> Iterator[StoredFile]:
@@ -40,7 +40,7 @@ def _iter_local_files(path: str) -> Iterator[StoredFile]:
         return
     for directory in (walk := DirectoryWalk(root)):
         entries = scan_directory(directory)
-        walk.add_subdirectories(directory, entries.directories, entries.links)
+        walk.add_subdirectories(directory, entries.directories, entries.directory_links)
         yield from entries.files
 
 
@@ -49,7 +49,7 @@ class LocalEntries:
     """The entries of a local directory: names of directories and of links to them, and files."""
 
     directories: list[str] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
+    directory_links: list[str] = field(default_factory=list)
     files: list[StoredFile] = field(default_factory=list)
 
 
@@ -59,7 +59,10 @@ def scan_directory(directory: str) -> LocalEntries:
     local_entries = LocalEntries()
     try:
         entries = list_broker_entries(directory)
-        local_entries.directories, local_entries.links = entries.directories, entries.links
+        local_entries.directories, local_entries.directory_links = (
+            entries.directories,
+            entries.directory_links,
+        )
         local_entries.files.extend(_iter_stored_files(directory, entries.files))
     except OSError as error:
         local_entries.files.append(StoredFile(directory, 0, 0, error.strerror or str(error)))

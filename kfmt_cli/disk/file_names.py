@@ -21,31 +21,35 @@ MANIFEST_SUFFIX, REMOTE_INDEXES_SUFFIX = ".rsm-manifest", ".indexes"
 
 def parse_offset_name(name: str) -> int | None:
     """The offset that a broker reads from a name, before the first dot, or None."""
-    text, dot, _ = name.partition(".")
-    if not dot or _OFFSET_TEXT.match(text) is None:
+    offset_text, dot, _ = name.partition(".")
+    if not dot or _OFFSET_TEXT.match(offset_text) is None:
         return None
-    return int(text) if -MAX_OFFSET - 1 <= int(text) <= MAX_OFFSET else None
+    return int(offset_text) if -MAX_OFFSET - 1 <= int(offset_text) <= MAX_OFFSET else None
 
 
 # `<topic>-<partition>`, then the suffix of a moved or deleted directory, or a topic id.
-_PARTITION_DIRECTORY = re.compile(
+_PARTITION_DIRECTORY_PATTERN = re.compile(
     r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$"
 )
 
-_MARK_SUFFIX = re.compile(r"\.[0-9a-f]{32}-(future|delete|stray)$")
+_MARKER_SUFFIX_PATTERN = re.compile(r"\.[0-9a-f]{32}-(future|delete|stray)$")
 
 
-def directory_mark(name: str) -> str:
+def directory_marker_suffix(directory_name: str) -> str:
     """A broker's mark in a partition directory's name: future, delete or stray; else empty."""
-    match = _MARK_SUFFIX.search(name)
+    match = _MARKER_SUFFIX_PATTERN.search(directory_name)
     return match[1] if match else ""
 
 
 def format_skipped_directories(paths: Collection[str]) -> str:
     """The message for marked directories that are skipped."""
-    marks = sorted({directory_mark(path.rpartition(os.sep)[2]) for path in paths})
+    marker_suffixes = sorted(
+        {directory_marker_suffix(path.rpartition(os.sep)[2]) for path in paths}
+    )
     count_text = "1 directory" if len(paths) == 1 else f"{len(paths)} directories"
-    return f"{count_text} marked -{' or -'.join(marks)} skipped; name one as PATH to read it"
+    return (
+        f"{count_text} marked -{' or -'.join(marker_suffixes)} skipped; name one as PATH to read it"
+    )
 
 
 _COMPRESSED_SEGMENT_FILE = re.compile(
@@ -58,26 +62,26 @@ def is_compressed_segment_name(name: str) -> bool:
     return _COMPRESSED_SEGMENT_FILE.match(name) is not None
 
 
-def find_topic_name_error(name: str) -> str | None:
+def find_topic_name_error(topic: str) -> str | None:
     """Why a topic cannot have this name; None if it can.
 
     Source: `org.apache.kafka.common.internals.Topic.validate`.
     """
-    if name in (".", "..") or not re.fullmatch(r"[\w.-]{1,249}", name, re.A):
-        rule = "a topic name has 1 to 249 characters of a–z, A–Z, 0–9, ., _ and -"
-        return f"{name!r}: {rule}"
+    if topic in (".", "..") or not re.fullmatch(r"[\w.-]{1,249}", topic, re.A):
+        name_rule = "a topic name has 1 to 249 characters of a–z, A–Z, 0–9, ., _ and -"
+        return f"{topic!r}: {name_rule}"
     return None
 
 
-_DIFFERENTLY_STORED_SUFFIXES = (MANIFEST_SUFFIX, ".gz", ".zst", ".lz4")
+_COMPRESSED_OR_TIERED_SUFFIXES = (MANIFEST_SUFFIX, ".gz", ".zst", ".lz4")
 
 
-def has_differently_stored_files(names: Iterable[str]) -> bool:
+def has_compressed_or_tiered_files(file_names: Iterable[str]) -> bool:
     """Whether any name is that of a manifest in tiered storage or a compressed segment file."""
     return any(
-        name.endswith(_DIFFERENTLY_STORED_SUFFIXES)
+        name.endswith(_COMPRESSED_OR_TIERED_SUFFIXES)
         and (name.endswith(MANIFEST_SUFFIX) or is_compressed_segment_name(name))
-        for name in names
+        for name in file_names
     )
 
 
@@ -101,20 +105,25 @@ def real_path(path: str, may_be_link: bool = True) -> str:
     """The path without symbolic links. may_be_link: also follow the last component."""
     if is_url(path):
         return path
-    parent, _, name = path.rpartition(os.sep)
-    has_name = name not in ("", os.curdir, os.pardir)
-    if not has_name or (may_be_link and os.path.islink(path)):  # noqa: PTH114 (many)
+    parent, _, last_component = path.rpartition(os.sep)
+    ends_in_name = last_component not in ("", os.curdir, os.pardir)
+    if not ends_in_name or (may_be_link and os.path.islink(path)):  # noqa: PTH114 (many)
         return os.path.realpath(path)
     parent = parent or (os.sep if path.startswith(os.sep) else "")
     real_parent = _real_directory(parent, cwd_cache_key(parent))
-    return f"{real_parent.rstrip(os.sep)}{os.sep}{name}"
+    return f"{real_parent.rstrip(os.sep)}{os.sep}{last_component}"
 
 
 def path_identity(path: str, may_be_link: bool = True) -> str:
     """The same path for all paths to a file or directory: without symbolic links; for one assembled
     from tiered storage, the path of its object."""
-    mount = MOUNTS.find(path)
-    return real_path(path if mount is None else mount[0].identity(mount[1]), may_be_link)
+    tree_and_subpath = MOUNTS.find_tree_and_subpath(path)
+    return real_path(
+        path
+        if tree_and_subpath is None
+        else tree_and_subpath[0].identity_path(tree_and_subpath[1]),
+        may_be_link,
+    )
 
 
 def distinct_paths(paths: Iterable[str]) -> list[str]:
@@ -149,9 +158,9 @@ def log_partition_directory(path: str) -> Path:
     )
 
 
-def parse_remote_topic_partition(path: str) -> tuple[str | None, int | None]:
+def parse_remote_topic_partition(object_path: str) -> tuple[str | None, int | None]:
     """The topic and partition of a segment in tiered storage, as named by Aiven's plug-in."""
-    match = _REMOTE_OBJECT_PATH.search(path)
+    match = _REMOTE_OBJECT_PATH.search(object_path)
     return (match[1], int(match[2])) if match else (None, None)
 
 
@@ -164,32 +173,34 @@ def cwd_cache_key(path: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def parse_topic_partition(name: str) -> tuple[str | None, int | None]:
+def parse_topic_partition(directory_name: str) -> tuple[str | None, int | None]:
     """The topic, as display text, and partition in a directory's name; (None, None) for others."""
-    match = _PARTITION_DIRECTORY.match(name)
+    match = _PARTITION_DIRECTORY_PATTERN.match(directory_name)
     return (format_display_name(match[1]), int(match[2])) if match else (None, None)
 
 
-_MARKED_DIRECTORY = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
-_TOPIC_PARTITION = re.compile(r"^(.+)-(\+?\d+)$", re.DOTALL)
+_MARKED_DIRECTORY_PATTERN = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
+_TOPIC_PARTITION_PATTERN = re.compile(r"^(.+)-(\+?\d+)$", re.DOTALL)
 _MAX_PARTITION = (1 << 31) - 1
 
 
 @lru_cache(maxsize=4096)
-def parse_broker_topic_partition(name: str) -> tuple[str, int] | None:
+def parse_broker_topic_partition(directory_name: str) -> tuple[str, int] | None:
     """The topic and partition that a broker, which checks less than `parse_topic_partition`, reads
     from a directory's name; None for a name with which a broker does not start."""
-    if name.endswith(("-delete", "-future", "-stray")):
-        marked = _MARKED_DIRECTORY.match(name)
-        if marked is None:
+    if directory_name.endswith(("-delete", "-future", "-stray")):
+        marked_match = _MARKED_DIRECTORY_PATTERN.match(directory_name)
+        if marked_match is None:
             return None
-        name = marked[1]
-    match = _TOPIC_PARTITION.match(name)
+        directory_name = marked_match[1]
+    match = _TOPIC_PARTITION_PATTERN.match(directory_name)
     if match is None or int(match[2]) > _MAX_PARTITION:
         return None
     return format_display_name(match[1]), int(match[2])
 
 
-def valid_directory_mark(name: str) -> str:
+def valid_directory_marker_suffix(directory_name: str) -> str:
     """A broker's mark on a directory whose name it accepts: delete, future or stray; else empty."""
-    return name.rpartition("-")[2] if _MARKED_DIRECTORY.match(name) else ""
+    return (
+        directory_name.rpartition("-")[2] if _MARKED_DIRECTORY_PATTERN.match(directory_name) else ""
+    )

@@ -18,23 +18,27 @@ from kfmt_cli.core.source import STDIN_PATH
 from kfmt_cli.core.urls import format_display_name, is_local
 from kfmt_cli.disk.directory_listing import (
     DirectoryListing,
-    find_input_files,
-    format_no_log,
+    format_no_logs_message,
     is_broker_file_name,
     iter_all_files,
+    iter_input_files,
     list_directory,
 )
 from kfmt_cli.disk.file_access import is_directory, stat_path
-from kfmt_cli.disk.file_names import directory_mark, format_skipped_directories, path_identity
+from kfmt_cli.disk.file_names import (
+    directory_marker_suffix,
+    format_skipped_directories,
+    path_identity,
+)
 from kfmt_cli.disk.kinds import UNKNOWN_KIND
-from kfmt_cli.disk.kinds.kind import InputFile, Kind
+from kfmt_cli.disk.kinds.kind import FileKind, InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.disk.path_resolution import (
-    input_file_at,
     is_tiered,
     list_broker_directories,
-    read_problems,
-    resolve_display_path,
+    mount_and_resolve_path,
+    problem_messages,
+    resolve_input_file,
 )
 from kfmt_cli.disk.redpanda import REDPANDA_MESSAGE, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
@@ -46,7 +50,7 @@ class InputPath:
     """A path given by the user, with the files there."""
 
     path: str
-    """As given, apart from what `resolve_display_path` changes."""
+    """As given, apart from what `mount_and_resolve_path` changes."""
     file: InputFile | None = None
     """The file; None for a directory."""
     directories: list[DirectoryListing] = field(default_factory=list)
@@ -54,25 +58,27 @@ class InputPath:
     listing_errors: list[str] = field(default_factory=list)
     """Messages about files and directories that could not be listed or assembled."""
 
-    def exclude_marked(self, on_note: Callable[[str], None]) -> InputPath:
+    def exclude_marked_directories(self, on_note: Callable[[str], None]) -> InputPath:
         """This path without the marked directories under it, which are copies or data that a broker
         no longer serves. on_note: receives a message about them."""
         marked_directories = [
-            directory for directory in self.directories if self._is_marked(directory)
+            directory for directory in self.directories if self._is_marked_directory(directory)
         ]
         if not marked_directories:
             return self
         message = format_skipped_directories([directory.path for directory in marked_directories])
         on_note(f"{format_display_name(self.path)}: {message}\n")
         unmarked_directories = [
-            directory for directory in self.directories if not self._is_marked(directory)
+            directory for directory in self.directories if not self._is_marked_directory(directory)
         ]
         return replace(self, directories=unmarked_directories)
 
-    def _is_marked(self, directory: DirectoryListing) -> bool:
-        return directory.path != self.path and directory_mark(Path(directory.path).name) != ""
+    def _is_marked_directory(self, directory: DirectoryListing) -> bool:
+        return (
+            directory.path != self.path and directory_marker_suffix(Path(directory.path).name) != ""
+        )
 
-    def iter_files(self, kinds: frozenset[Kind] | None) -> Iterator[InputFile]:
+    def iter_files(self, kinds: frozenset[FileKind] | None) -> Iterator[InputFile]:
         """The file, or the files of some kinds in the directory; raises InputError if there are
         none.
 
@@ -83,25 +89,25 @@ class InputPath:
             return
         directories = self.directories
         matching_files = (
-            iter_all_files(directories) if kinds is None else find_input_files(directories, kinds)
+            iter_all_files(directories) if kinds is None else iter_input_files(directories, kinds)
         )
         files = list(matching_files)
         if all(file.kind is UNKNOWN_KIND for file in files) and not self.listing_errors:
-            raise InputError(format_no_log(self.path))
+            raise InputError(format_no_logs_message(self.path))
         yield from files
 
     def iter_segments(self, skipped_counts: Counter[str] | None = None) -> Iterator[Segment]:
         """The segments in the directory, or the file's segment; raises InputError if none.
 
-        skipped_counts: counts the directory's other files, like `find_input_files`.
+        skipped_counts: counts the directory's other files, like `iter_input_files`.
         """
         if self.file is not None:
             yield self._find_segment(self.file)
             return
         # Count the skipped files, including any that are not part of a segment.
-        n_files = sum(1 for _ in find_input_files(self.directories, SEGMENT_KINDS, skipped_counts))
+        n_files = sum(1 for _ in iter_input_files(self.directories, SEGMENT_KINDS, skipped_counts))
         if not n_files and not self.listing_errors:
-            raise InputError(format_no_log(self.path))
+            raise InputError(format_no_logs_message(self.path))
         for directory in self.directories:
             yield from directory.segments_in_use
 
@@ -110,11 +116,16 @@ class InputPath:
         if file.kind not in SEGMENT_KINDS:
             raise InputError(f"{file.name}: neither a log nor an index")
         if compressed_suffix(file.path):
-            return Segment(file, index_kinds=frozenset(), is_explicit=True)
+            return Segment(file, requested_index_kinds=frozenset(), is_explicit=True)
         directory = list_parent_directory(file.path)
-        name = Path(file.path).name
+        file_name = Path(file.path).name
         segment = next(
-            (segment for segment in directory.segments if name in _file_names(segment)), None
+            (
+                segment
+                for segment in directory.segments
+                if file_name in _segment_file_names(segment)
+            ),
+            None,
         )
         if segment is None:
             raise InputError(f"{file.name}: not a regular file")
@@ -122,7 +133,7 @@ class InputPath:
         if file.kind is LOG_KIND:
             segment.log = file  # with the display name given by the user
         else:
-            segment.index_kinds = frozenset({file.kind})
+            segment.requested_index_kinds = frozenset({file.kind})
         return segment
 
 
@@ -141,7 +152,7 @@ def resolve_path(path: str, *, accepts_stdin: bool = False) -> InputPath:
     if not accepts_stdin:
         reject_stdin(path)
     if path and path != STDIN_PATH:
-        path = resolve_display_path(path)
+        path = mount_and_resolve_path(path)
     if path and is_directory(path):
         listing_errors: list[str] = []
         directories = list_broker_directories(path, listing_errors.append)
@@ -150,20 +161,20 @@ def resolve_path(path: str, *, accepts_stdin: bool = False) -> InputPath:
         )
         if not has_broker_files and is_redpanda_directory(path):
             raise InputError(f"{format_display_name(path)}: {REDPANDA_MESSAGE}")
-        listing_errors = list(dict.fromkeys([*read_problems(path), *listing_errors]))
+        listing_errors = list(dict.fromkeys([*problem_messages(path), *listing_errors]))
         return InputPath(path, None, directories, listing_errors)
     if not path or (path != STDIN_PATH and _is_missing(path)):
-        if problems := read_problems(path):
-            raise InputError(problems[0])
+        if messages := problem_messages(path):
+            raise InputError(messages[0])
         message = f"{format_display_name(path)}: No such file or directory"
         raise InputError(message, file=path, is_missing=True)
     if is_redpanda_log(Path(path).name):
         raise InputError(f"{format_display_name(path)}: {REDPANDA_MESSAGE}")
-    file = input_file_at(path)
-    return InputPath(path, file, listing_errors=read_problems(path))
+    file = resolve_input_file(path)
+    return InputPath(path, file, listing_errors=problem_messages(path))
 
 
-def normalize_parent(path: str) -> str:
+def resolve_trailing_parent(path: str) -> str:
     """The path with an ending .. resolved, so that it shows its last name and its parent."""
     if not is_local(path):
         return path
@@ -176,7 +187,7 @@ def resolve_all_paths(paths: Iterable[str]) -> tuple[InputPath | str, ...]:
     """The files at each path, for several calls of `resolve_paths`; a path that cannot be resolved
     stays a string."""
     resolved_paths: list[InputPath | str] = []
-    for path in map(normalize_parent, paths):
+    for path in map(resolve_trailing_parent, paths):
         try:
             resolved_paths.append(resolve_path(path))
         except InputError:
@@ -198,7 +209,7 @@ def resolve_paths(
     """
     if not accepts_stdin:
         reject_stdin(*(path for path in paths if isinstance(path, str)))
-    resolved_paths = _iter_resolved(paths, on_error, accepts_stdin=accepts_stdin)
+    resolved_paths = _iter_resolved_paths(paths, on_error, accepts_stdin=accepts_stdin)
     yield from resolved_paths if includes_duplicates else drop_duplicate_segments(resolved_paths)
 
 
@@ -213,13 +224,13 @@ def drop_duplicate_segments(input_paths: Iterable[InputPath]) -> Iterator[InputP
             local_directories += resolved_path.directories
             yield resolved_path
             continue
-        pending = [resolved_path, *remaining_paths]
-        local_start_by_name = _local_start_offsets(
-            chain(local_directories, *(input_path.directories for input_path in pending))
+        pending_paths = [resolved_path, *remaining_paths]
+        local_start_offset_by_name = _local_start_offsets(
+            chain(local_directories, *(input_path.directories for input_path in pending_paths))
         )
-        for input_path in pending:
+        for input_path in pending_paths:
             trimmed_directories = (
-                _exclude_local_files(directory, local_start_by_name)
+                _exclude_local_files(directory, local_start_offset_by_name)
                 for directory in input_path.directories
             )
             directories = [directory for directory in trimmed_directories if directory is not None]
@@ -231,40 +242,44 @@ def drop_duplicate_segments(input_paths: Iterable[InputPath]) -> Iterator[InputP
 
 def _local_start_offsets(directories: Iterable[DirectoryListing]) -> dict[str, int]:
     """The first offset of the directories that are not tiered, by directory name."""
-    start_by_name: dict[str, int] = {}
+    start_offset_by_name: dict[str, int] = {}
     for directory in directories:
         if not is_tiered(directory.path) and (logs := directory.logs):
-            name, base_offset = Path(directory.path).name, logs[0].base_or_zero
-            start_by_name[name] = min(base_offset, start_by_name.get(name, base_offset))
-    return start_by_name
+            directory_name, base_offset = Path(directory.path).name, logs[0].base_offset_or_zero
+            start_offset_by_name[directory_name] = min(
+                base_offset, start_offset_by_name.get(directory_name, base_offset)
+            )
+    return start_offset_by_name
 
 
 def _exclude_local_files(
-    directory: DirectoryListing, local_start_by_name: Mapping[str, int]
+    tiered_directory: DirectoryListing, local_start_offset_by_name: Mapping[str, int]
 ) -> DirectoryListing | None:
     """A tiered directory without the files that the local one also has; None if no log is left.
-    local_start_by_name: the first offset of each local directory, by name."""
-    local_start = local_start_by_name.get(Path(directory.path).name)
-    if local_start is None or not is_tiered(directory.path):
-        return directory
+    local_start_offset_by_name: the first offset of each local directory, by name."""
+    local_start_offset = local_start_offset_by_name.get(Path(tiered_directory.path).name)
+    if local_start_offset is None or not is_tiered(tiered_directory.path):
+        return tiered_directory
     file_names = (
-        file_name for file_name in directory.files if not _is_at_or_after(file_name, local_start)
+        file_name
+        for file_name in tiered_directory.files
+        if not _has_min_offset(file_name, local_start_offset)
     )
-    trimmed_directory = replace(directory, files=tuple(file_names))
+    trimmed_directory = replace(tiered_directory, files=tuple(file_names))
     return trimmed_directory if trimmed_directory.logs else None
 
 
-def _is_at_or_after(file_name: str, min_offset: int) -> bool:
+def _has_min_offset(file_name: str, min_offset: int) -> bool:
     """Whether a file's name begins with an offset of at least `min_offset`."""
     offset_text = file_name.partition(".")[0]
     return offset_text.isdigit() and int(offset_text) >= min_offset
 
 
-def _iter_resolved(
+def _iter_resolved_paths(
     paths: Sequence[InputPath | str], on_error: Callable[[str], None], *, accepts_stdin: bool
 ) -> Iterator[InputPath]:
-    visited: set[str] = set()
-    is_single = len(paths) == 1
+    visited_paths: set[str] = set()
+    is_single_path = len(paths) == 1
     for path in paths:
         try:
             input_path = (
@@ -276,12 +291,16 @@ def _iter_resolved(
             on_error(str(error))
             continue
         identity_path = path_identity(input_path.path)
-        if identity_path in visited and input_path.path != STDIN_PATH:
+        if identity_path in visited_paths and input_path.path != STDIN_PATH:
             continue
-        visited.add(identity_path)
+        visited_paths.add(identity_path)
         for message in input_path.listing_errors:
             on_error(message)
-        unvisited_path = input_path if is_single else _exclude_visited(input_path, visited)
+        unvisited_path = (
+            input_path
+            if is_single_path
+            else _exclude_visited_directories(input_path, visited_paths)
+        )
         if (
             unvisited_path is input_path
             or unvisited_path.listing_errors
@@ -290,19 +309,20 @@ def _iter_resolved(
             yield unvisited_path
 
 
-def _exclude_visited(input_path: InputPath, visited: set[str]) -> InputPath:
-    """A path without the directories that earlier paths lead to; adds the others to `visited`."""
-    new_directories: list[DirectoryListing] = []
+def _exclude_visited_directories(input_path: InputPath, visited_paths: set[str]) -> InputPath:
+    """A path without the directories that earlier paths lead to; adds the others to
+    `visited_paths`."""
+    unvisited_directories: list[DirectoryListing] = []
     for directory in input_path.directories:
         identity_path = path_identity(directory.path)
-        if directory.path == input_path.path or identity_path not in visited:
-            new_directories.append(directory)
-        if not input_path._is_marked(directory):  # it must be named to be read
-            visited.add(identity_path)
+        if directory.path == input_path.path or identity_path not in visited_paths:
+            unvisited_directories.append(directory)
+        if not input_path._is_marked_directory(directory):  # it must be named to be read
+            visited_paths.add(identity_path)
     return (
         input_path
-        if len(new_directories) == len(input_path.directories)
-        else replace(input_path, directories=new_directories)
+        if len(unvisited_directories) == len(input_path.directories)
+        else replace(input_path, directories=unvisited_directories)
     )
 
 
@@ -323,6 +343,6 @@ def _is_missing(path: str) -> bool:
     return False
 
 
-def _file_names(segment: Segment) -> set[str]:
-    files = [*segment.indexes.values(), *([segment.log] if segment.log else [])]
+def _segment_file_names(segment: Segment) -> set[str]:
+    files = [*segment.index_by_kind.values(), *([segment.log] if segment.log else [])]
     return {Path(file.path).name for file in files}

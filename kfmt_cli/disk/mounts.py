@@ -61,7 +61,7 @@ class DirectoryEntries:
 
     directories: list[str] = field(default_factory=list)
     """The names of its subdirectories."""
-    links: list[str] = field(default_factory=list)
+    directory_links: list[str] = field(default_factory=list)
     """The names of links to directories."""
     files: list[FileEntry] = field(default_factory=list)
     """All other entries."""
@@ -78,13 +78,15 @@ def is_directory_entry(entry: os.DirEntry[str]) -> bool:
 def list_disk_entries(directory: str) -> DirectoryEntries:
     """The entries of a directory on this machine's disk; raises OSError."""
     directory_entries = DirectoryEntries()
-    with os.scandir(directory) as entries:
-        for entry in entries:
+    with os.scandir(directory) as disk_entries:
+        for entry in disk_entries:
             if not is_directory_entry(entry):
                 directory_entries.files.append(entry)
             else:
                 (
-                    directory_entries.links if entry.is_symlink() else directory_entries.directories
+                    directory_entries.directory_links
+                    if entry.is_symlink()
+                    else directory_entries.directories
                 ).append(entry.name)
     return directory_entries
 
@@ -140,7 +142,7 @@ class FileTree:
             self.local_path(subpath) or "", join_subpath(self.mount_point, subpath)
         )
 
-    def read_problems(self, subpath: str) -> list[str]:
+    def problem_messages(self, subpath: str) -> list[str]:
         """Messages about unreadable files and directories at or below a path."""
         del subpath
         return []
@@ -154,11 +156,11 @@ class FileTree:
         del subpath
         return False
 
-    def identity(self, subpath: str) -> str:
+    def identity_path(self, subpath: str) -> str:
         """A path that is the same for two paths of this run only if they lead to the same file."""
         return join_subpath(self.mount_point, subpath)
 
-    def is_stored_differently(self, subpath: str) -> bool:
+    def is_compressed_or_chunked(self, subpath: str) -> bool:
         """Whether the files of a directory are stored compressed or in chunks."""
         return self.is_tiered(subpath)
 
@@ -183,8 +185,8 @@ class OverlayTree(FileTree):
     def open_source(self, subpath: str) -> Source:
         return self.underlying.open_source(join_subpath(self.underlying_path, subpath))
 
-    def read_problems(self, subpath: str) -> list[str]:
-        return self.underlying.read_problems(join_subpath(self.underlying_path, subpath))
+    def problem_messages(self, subpath: str) -> list[str]:
+        return self.underlying.problem_messages(join_subpath(self.underlying_path, subpath))
 
     def is_tiered(self, subpath: str) -> bool:
         return self.underlying.is_tiered(join_subpath(self.underlying_path, subpath))
@@ -200,15 +202,15 @@ class MountTable:
         """Forget all trees and openers."""
         self._tree_by_mount_point: dict[str, FileTree] = {}
         self._opener_by_path: dict[str, SourceOpener] = {}
-        self._n_overrides: Counter[str] = Counter()
+        self._n_overrides_by_path: Counter[str] = Counter()
         self._overrides_lock = threading.Lock()
 
-    def update_from(self, other: MountTable) -> None:
+    def copy_mounts(self, other: MountTable) -> None:
         """Use the trees and openers of another process."""
         self._tree_by_mount_point = other._tree_by_mount_point
         self._opener_by_path = other._opener_by_path
 
-    def add(self, tree: FileTree) -> None:
+    def add_tree(self, tree: FileTree) -> None:
         """Mount a tree."""
         # Paths in it may be derived from its absolute or real path.
         for path in {
@@ -220,9 +222,9 @@ class MountTable:
 
     def tree_and_subpath(self, path: str) -> tuple[FileTree, str]:
         """The tree that contains a path, which may be the disk, and the subpath in it."""
-        return self.find(path) or (FileTree(path), "")
+        return self.find_tree_and_subpath(path) or (FileTree(path), "")
 
-    def forget(self, path: str) -> None:
+    def forget_trees(self, path: str) -> None:
         """Forget the trees above and below a path that may have changed."""
         self._tree_by_mount_point = {
             mount_point: tree
@@ -233,11 +235,11 @@ class MountTable:
             )
         }
 
-    def mounted_at(self, mount_point: str) -> FileTree | None:
+    def mounted_tree(self, mount_point: str) -> FileTree | None:
         """The tree mounted at exactly this path, or None."""
         return self._tree_by_mount_point.get(mount_point)
 
-    def find(self, path: str) -> tuple[FileTree, str] | None:
+    def find_tree_and_subpath(self, path: str) -> tuple[FileTree, str] | None:
         """The mounted tree that contains a path, and the subpath in it; None for other paths."""
         if not self._tree_by_mount_point:  # the usual case
             return None
@@ -254,7 +256,7 @@ class MountTable:
         )
 
     @property
-    def has_remote(self) -> bool:
+    def has_remote_trees(self) -> bool:
         """Whether any tree has files that are not on this machine's disk."""
         return any(tree.is_remote for tree in self._tree_by_mount_point.values())
 
@@ -263,20 +265,20 @@ class MountTable:
         return self._opener_by_path.get(path)
 
     @contextmanager
-    def override_openers(self, openers: Mapping[str, SourceOpener]) -> Iterator[None]:
+    def override_openers(self, opener_by_path: Mapping[str, SourceOpener]) -> Iterator[None]:
         """Open some paths in another way for the time of a block, maybe in one of several threads
         that open the same."""
         with self._overrides_lock:
-            self._opener_by_path.update(openers)
-            self._n_overrides.update(openers.keys())
+            self._opener_by_path.update(opener_by_path)
+            self._n_overrides_by_path.update(opener_by_path.keys())
         try:
             yield
         finally:
             with self._overrides_lock:
-                self._n_overrides.subtract(openers.keys())
-                for path in openers:
-                    if self._n_overrides[path] < 1:
-                        del self._n_overrides[path]
+                self._n_overrides_by_path.subtract(opener_by_path.keys())
+                for path in opener_by_path:
+                    if self._n_overrides_by_path[path] < 1:
+                        del self._n_overrides_by_path[path]
                         self._opener_by_path.pop(path, None)
 
 
@@ -288,7 +290,7 @@ def is_at_or_below(path: str, root: str) -> bool:
     return path.startswith(root) and path[len(root) : len(root) + 1] in ("", os.sep)
 
 
-def messages_below(problems: Iterable[ReadProblem], path: str) -> list[str]:
+def messages_under_path(problems: Iterable[ReadProblem], path: str) -> list[str]:
     """The messages of problems at or below a path of a tree."""
     return [
         message
@@ -299,9 +301,20 @@ def messages_below(problems: Iterable[ReadProblem], path: str) -> list[str]:
 
 def file_stat(size: int, modified_ns: int) -> os.stat_result:
     """The status of a file of this size in bytes and time in nanoseconds, without disk blocks."""
-    seconds = modified_ns // 1_000_000_000
-    fields = (stat.S_IFREG | 0o400, 0, 0, 1, 0, 0, size, seconds, seconds, seconds)
-    return os.stat_result(fields, {"st_mtime_ns": modified_ns, "st_blocks": None})
+    modified_seconds = modified_ns // 1_000_000_000
+    stat_fields = (
+        stat.S_IFREG | 0o400,
+        0,
+        0,
+        1,
+        0,
+        0,
+        size,
+        modified_seconds,
+        modified_seconds,
+        modified_seconds,
+    )
+    return os.stat_result(stat_fields, {"st_mtime_ns": modified_ns, "st_blocks": None})
 
 
 _DIRECTORY_STAT = os.stat_result((stat.S_IFDIR | 0o500, 0, 0, 2, 0, 0, 0, 0, 0, 0))

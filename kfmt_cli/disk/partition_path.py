@@ -16,7 +16,7 @@ from kfmt_cli.disk.file_names import (
 from kfmt_cli.rows.column import LOCATION_COLUMNS, LocationSource
 
 
-def location_members(path: str, location_source: LocationSource) -> dict[str, Any]:
+def location_by_column(path: str, location_source: LocationSource) -> dict[str, Any]:
     """The values of `LOCATION_COLUMNS` for a path; null if no directory is named like a partition.
 
     location_source: whether the path is a file's or may be a partition directory.
@@ -62,29 +62,29 @@ def with_location(row: dict[str, object], location_source: LocationSource) -> di
     """A row with `LOCATION_COLUMNS` inserted after its file, if its type has a location."""
     if not location_source.has_location or not isinstance(row.get("file"), str):
         return row
-    members: dict[str, object] = {}
-    for name, value in row.items():
-        members[name] = value
-        if name == "file":
-            members |= location_members(str(value), location_source)
-    return members
+    row_with_location: dict[str, object] = {}
+    for column_name, value in row.items():
+        row_with_location[column_name] = value
+        if column_name == "file":
+            row_with_location |= location_by_column(str(value), location_source)
+    return row_with_location
 
 
 def _base_name(path: str) -> str:
     """The last name of a path; of the absolute path if it ends with `.` or `..`."""
-    name = path.rstrip(os.sep).rpartition(os.sep)[2]
-    if name in ("", os.curdir, os.pardir):
-        name = absolute_path(path).rpartition(os.sep)[2]
-    return name
+    last_component = path.rstrip(os.sep).rpartition(os.sep)[2]
+    if last_component in ("", os.curdir, os.pardir):
+        last_component = absolute_path(path).rpartition(os.sep)[2]
+    return last_component
 
 
 def _parent_directory(path: str) -> str:
     """The parent directory of a path, relative to the current directory."""
-    parent, separator, name = path.rstrip(os.sep).rpartition(os.sep)
-    if name == os.curdir and parent:
+    parent, separator, last_component = path.rstrip(os.sep).rpartition(os.sep)
+    if last_component == os.curdir and parent:
         return _parent_directory(parent)
-    if name in ("", os.curdir):
+    if last_component in ("", os.curdir):
         return os.pardir
-    if name == os.pardir:
+    if last_component == os.pardir:
         return f"{path}{os.sep}{os.pardir}"
     return parent or (os.sep if separator else os.curdir)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kfmt_cli.core.urls import format_display_name
-from kfmt_cli.disk.directory_listing import format_no_log
+from kfmt_cli.disk.directory_listing import format_no_logs_message
 from kfmt_cli.disk.file_names import (
     log_partition_directory,
     parse_topic_partition,
@@ -26,7 +26,7 @@ class Partition:
     """Its name for display."""
     directory: Path
     logs: list[InputFile]
-    is_explicit: bool = False
+    has_explicit_logs: bool = False
     """Whether the user named single logs instead of the directory."""
     is_tiered: bool = False
     """Whether its segments are in tiered storage, where other rules apply."""
@@ -60,34 +60,38 @@ def find_partitions(
         str, dict[str, InputFile]
     ] = {}  # of partitions whose logs were named one by one, by `path_identity`
     for input_path in resolve_paths(paths, on_error, accepts_stdin=accepts_stdin):
-        partitions = list(_iter_partitions(unmarked_path := input_path.exclude_marked(on_note)))
+        partitions = list(
+            _iter_partitions(unmarked_path := input_path.exclude_marked_directories(on_note))
+        )
         if not partitions and not input_path.listing_errors and unmarked_path is input_path:
-            on_error(format_no_log(input_path.path))
+            on_error(format_no_logs_message(input_path.path))
         for partition in partitions:
             identity_path = path_identity(str(partition.directory))
-            existing = partition_by_path.setdefault(identity_path, partition)
-            if existing is partition or not existing.is_explicit:
+            existing_partition = partition_by_path.setdefault(identity_path, partition)
+            if existing_partition is partition or not existing_partition.has_explicit_logs:
                 continue
-            log_by_path = explicit_logs_by_partition.setdefault(
-                identity_path, _log_by_path(existing.logs)
+            log_by_identity_path = explicit_logs_by_partition.setdefault(
+                identity_path, _log_by_identity_path(existing_partition.logs)
             )
-            n_before = len(log_by_path)
-            for path, log in _log_by_path(partition.logs).items():
-                log_by_path.setdefault(path, log)
-            if len(log_by_path) > n_before:
-                parent_name = format_display_name(str(Path(input_path.path).parent))
+            n_earlier_logs = len(log_by_identity_path)
+            for log_identity_path, log in _log_by_identity_path(partition.logs).items():
+                log_by_identity_path.setdefault(log_identity_path, log)
+            if len(log_by_identity_path) > n_earlier_logs:
+                parent_display_name = format_display_name(str(Path(input_path.path).parent))
                 partition_by_path[identity_path] = (
-                    replace(partition, name=parent_name) if partition.is_explicit else partition
+                    replace(partition, name=parent_display_name)
+                    if partition.has_explicit_logs
+                    else partition
                 )
-    for identity_path, log_by_path in explicit_logs_by_partition.items():
+    for identity_path, log_by_identity_path in explicit_logs_by_partition.items():
         partition_by_path[identity_path] = replace(
             partition_by_path[identity_path],
-            logs=sorted(log_by_path.values(), key=lambda log: log.base_or_zero),
+            logs=sorted(log_by_identity_path.values(), key=lambda log: log.base_offset_or_zero),
         )
     return list(partition_by_path.values())
 
 
-def _log_by_path(logs: list[InputFile]) -> dict[str, InputFile]:
+def _log_by_identity_path(logs: list[InputFile]) -> dict[str, InputFile]:
     return {path_identity(log.stored_path): log for log in logs}
 
 

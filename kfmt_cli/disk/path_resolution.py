@@ -40,7 +40,7 @@ ARCHIVE_SUFFIXES = (
     ".tar.xz",
     ".zip",
 )
-RSM_PRIVATE_KEY: ContextVar[str | None] = ContextVar("rsm_private_key", default=None)
+RSM_PRIVATE_KEY_PATH: ContextVar[str | None] = ContextVar("rsm_private_key", default=None)
 """The path of the private key for encrypted segments in this run."""
 
 
@@ -48,11 +48,11 @@ def read_private_key() -> bytes | None:
     """The bytes of the private key file, None without one; raises UsageError."""
     from kfmt_cli.disk.tiered_keys import read_key_file
 
-    path = RSM_PRIVATE_KEY.get()
+    path = RSM_PRIVATE_KEY_PATH.get()
     return None if path is None else read_key_file(path)
 
 
-def resolve_display_path(path: str) -> str:
+def mount_and_resolve_path(path: str) -> str:
     """Mount the trees that a path leads to; returns the path in its display form. Raises
     InputError."""
     path = normalize_path(path)
@@ -60,19 +60,21 @@ def resolve_display_path(path: str) -> str:
         path = f"{os.curdir}{os.sep}{path}"  # its tree is mounted at the directory
     if not is_local(path):
         store, subpath = _mount_store(path)
-        store.discover(subpath)
-        if not path_exists(path) and (log_directory := _log_directory_path(subpath)):
-            store.discover(log_directory)  # the partition may be in tiered storage
-    while (archive := _find_archive(path)) is not None and MOUNTS.mounted_at(archive) is None:
+        store.load_listing(subpath)
+        if not path_exists(path) and (log_directory_path := _log_directory_path(subpath)):
+            store.load_listing(log_directory_path)  # the partition may be in tiered storage
+    while (archive_path := _find_archive_path(path)) is not None and MOUNTS.mounted_tree(
+        archive_path
+    ) is None:
         from kfmt_cli.disk.archive import ArchiveTree
 
-        if os.pardir in PurePath(path[len(archive) :]).parts:
+        if os.pardir in PurePath(path[len(archive_path) :]).parts:
             raise InputError(
-                f"{format_display_name(path)}: points outside {format_display_name(archive)}"
+                f"{format_display_name(path)}: points outside {format_display_name(archive_path)}"
             )
-        MOUNTS.add(ArchiveTree(archive, *MOUNTS.tree_and_subpath(archive)))
+        MOUNTS.add_tree(ArchiveTree(archive_path, *MOUNTS.tree_and_subpath(archive_path)))
     nearest_directory = _nearest_directory(path)
-    if nearest_directory is not None and _may_be_stored_differently(path, nearest_directory):
+    if nearest_directory is not None and _may_be_compressed_or_tiered(path, nearest_directory):
         list_broker_directories(nearest_directory, lambda _: None)
     return path
 
@@ -81,20 +83,22 @@ def _mount_store(url: str) -> tuple[ObjectStoreTree, str]:
     """The tree of a URL's scheme, mounted if necessary, and the subpath in it."""
     from kfmt_cli.disk.object_stores import ObjectStoreTree
 
-    scheme, _, subpath = url.partition("://")
-    store = MOUNTS.mounted_at(f"{scheme}:")
+    url_scheme, _, subpath = url.partition("://")
+    store = MOUNTS.mounted_tree(f"{url_scheme}:")
     if not isinstance(store, ObjectStoreTree):
-        store = ObjectStoreTree(f"{scheme}:")
-        MOUNTS.add(store)
+        store = ObjectStoreTree(f"{url_scheme}:")
+        MOUNTS.add_tree(store)
     return store, subpath
 
 
-def input_file_at(path: str) -> InputFile:
+def resolve_input_file(path: str) -> InputFile:
     """The file at a path; for a segment in tiered storage, its log. Raises InputError."""
     base_path = path.removesuffix(".log")
     if not (is_remote_log_name(PurePath(path).name) and is_file(base_path + MANIFEST_SUFFIX)):
         return classify_file(path, path)
-    log_subpath = _mount_tiered_storage(path).add_segment(base_path, format_display_name(base_path))
+    log_subpath = _mount_tiered_storage(path).assemble_segment(
+        base_path, format_display_name(base_path)
+    )
     return classify_file(f"{path}/{log_subpath}", path)
 
 
@@ -103,12 +107,12 @@ def _mount_tiered_storage(path: str) -> TieredStorageTree:
     from kfmt_cli.disk.tiered import TieredStorageTree
     from kfmt_cli.disk.tiered_keys import PrivateKey
 
-    tree = MOUNTS.mounted_at(path)
+    tree = MOUNTS.mounted_tree(path)
     if not isinstance(tree, TieredStorageTree):
-        key_path = RSM_PRIVATE_KEY.get()
+        key_path = RSM_PRIVATE_KEY_PATH.get()
         private_key = None if key_path is None else PrivateKey.from_file(key_path)
         tree = TieredStorageTree(path, *MOUNTS.tree_and_subpath(path), private_key)
-        MOUNTS.add(tree)
+        MOUNTS.add_tree(tree)
     return tree
 
 
@@ -121,63 +125,71 @@ def list_broker_directories(path: str, on_error: Callable[[str], None]) -> list[
         from kfmt_cli.disk.archive import create_scratch_directory
         from kfmt_cli.disk.compressed import CompressedFilesOverlay
 
-        MOUNTS.add(
+        MOUNTS.add_tree(
             CompressedFilesOverlay(path, *MOUNTS.tree_and_subpath(path), create_scratch_directory())
         )
         directories = walk_directories(path, on_error)
     tiered_directories = [
         directory
         for directory in directories
-        if any(name.endswith(MANIFEST_SUFFIX) for name in directory.files)
+        if any(file_name.endswith(MANIFEST_SUFFIX) for file_name in directory.files)
     ]
     if not tiered_directories:
         return directories
-    tree = _mount_tiered_storage(path)
-    if tree.is_empty:
+    tiered_tree = _mount_tiered_storage(path)
+    if tiered_tree.is_empty:
         for directory in tiered_directories:
-            tree.add_directory(directory)
+            tiered_tree.assemble_segments(directory)
     other_directories = [
         directory for directory in directories if directory not in tiered_directories
     ]
-    tree.has_only_segments = not any(directory.has_broker_files for directory in other_directories)
+    tiered_tree.has_only_tiered_segments = not any(
+        directory.has_broker_files for directory in other_directories
+    )
     return [
-        *(() if tree.has_only_segments else other_directories),
-        *walk_directories(path, on_error, tree.list_assembled_entries),
+        *(() if tiered_tree.has_only_tiered_segments else other_directories),
+        *walk_directories(path, on_error, tiered_tree.list_assembled_entries),
     ]
 
 
 def prepare_listable_path(path: str) -> str:
     """The display form of a path, prepared so that listing it shows files as on a broker's disk;
     raises InputError, UsageError."""
-    path = resolve_display_path(path)
+    path = mount_and_resolve_path(path)
     if is_directory(path):
         list_broker_directories(path, lambda _: None)
     return path
 
 
-def read_problems(path: str) -> list[str]:
+def problem_messages(path: str) -> list[str]:
     """Messages about unreadable files at or below a path, besides those of its listing."""
-    mount = MOUNTS.find(path)
-    return [] if mount is None else mount[0].read_problems(mount[1])
+    tree_and_subpath = MOUNTS.find_tree_and_subpath(path)
+    return (
+        []
+        if tree_and_subpath is None
+        else tree_and_subpath[0].problem_messages(tree_and_subpath[1])
+    )
 
 
 def is_tiered(path: str) -> bool:
     """Whether a file or directory was assembled from tiered storage."""
-    mount = MOUNTS.find(path)
-    return mount is not None and mount[0].is_tiered(mount[1])
+    tree_and_subpath = MOUNTS.find_tree_and_subpath(path)
+    return tree_and_subpath is not None and tree_and_subpath[0].is_tiered(tree_and_subpath[1])
 
 
-def is_stored_differently(path: str) -> bool:
+def is_compressed_or_chunked(path: str) -> bool:
     """Whether files of a directory are stored compressed or in chunks."""
-    mount = MOUNTS.find(path)
-    return mount is not None and mount[0].is_stored_differently(mount[1])
+    tree_and_subpath = MOUNTS.find_tree_and_subpath(path)
+    return tree_and_subpath is not None and tree_and_subpath[0].is_compressed_or_chunked(
+        tree_and_subpath[1]
+    )
 
 
 def _log_directory_path(path: str) -> str:
     """The parent of the partition directory that a path leads to or into; empty for other paths."""
-    for partition in (PurePath(path), PurePath(path).parent):
-        if parse_topic_partition(partition.name)[0] is not None:
-            return str(partition.parent).removeprefix(os.curdir)
+    for partition_path in (PurePath(path), PurePath(path).parent):
+        if parse_topic_partition(partition_path.name)[0] is not None:
+            return str(partition_path.parent).removeprefix(os.curdir)
     return ""
 
 
@@ -189,13 +201,15 @@ def _nearest_directory(path: str) -> str | None:
     return parent if parent not in ("", path) and is_directory(parent) else None
 
 
-def _may_be_stored_differently(path: str, nearest_directory: str) -> bool:
+def _may_be_compressed_or_tiered(path: str, nearest_directory: str) -> bool:
     """Whether a missing path may be stored in another form: a file compressed as a whole, or a
     partition in tiered storage. nearest_directory: the nearest existing directory above it."""
-    name, _, subpath = path[len(nearest_directory) :].strip(os.sep).partition(os.sep)
-    if not subpath and _has_compressed_file(path):
+    first_component, _, deeper_subpath = (
+        path[len(nearest_directory) :].strip(os.sep).partition(os.sep)
+    )
+    if not deeper_subpath and _has_compressed_file(path):
         return True
-    if parse_topic_partition(name)[0] is None:
+    if parse_topic_partition(first_component)[0] is None:
         return False
     file_names = (
         file_name
@@ -214,18 +228,18 @@ def _has_compressed_file(path: str) -> bool:
     )
 
 
-def _find_archive(path: str) -> str | None:
+def _find_archive_path(path: str) -> str | None:
     """The part of a path that is an archive, or None."""
     if not any(suffix in path for suffix in ARCHIVE_SUFFIXES):
         return None
-    candidate = path.rstrip(os.sep)
+    candidate_path = path.rstrip(os.sep)
     is_unlisted = not is_local(path) and not path_exists(path)
-    while candidate:
-        if candidate.endswith(ARCHIVE_SUFFIXES):
-            if is_unlisted and candidate != path:
-                store, subpath = _mount_store(candidate)
-                store.discover_object(subpath)
-            if is_file(candidate):
-                return candidate
-        candidate = candidate.rpartition(os.sep)[0]
+    while candidate_path:
+        if candidate_path.endswith(ARCHIVE_SUFFIXES):
+            if is_unlisted and candidate_path != path:
+                store, subpath = _mount_store(candidate_path)
+                store.load_object_entry(subpath)
+            if is_file(candidate_path):
+                return candidate_path
+        candidate_path = candidate_path.rpartition(os.sep)[0]
     return None

@@ -22,25 +22,32 @@ _SEGMENT_NAME = re.compile(r"^\d+-\d+-v\d+\.log$")  # BASE-TERM-VERSION
 _REDPANDA_DIRECTORIES = ("redpanda/controller", "redpanda/kvstore")
 
 
-def is_redpanda_log(name: str) -> bool:
+def is_redpanda_log(file_name: str) -> bool:
     """Whether a name is that of a Redpanda segment."""
-    return _SEGMENT_NAME.match(name) is not None
+    return _SEGMENT_NAME.match(file_name) is not None
 
 
 def is_redpanda_batch(first_bytes: bytes) -> bool:
     """Whether bytes begin with a Redpanda batch header whose checksum matches."""
     if len(first_bytes) < _BATCH_HEADER.size:
         return False
-    stored_crc, size = struct.unpack_from("<Ii", first_bytes)
+    stored_crc, batch_bytes = struct.unpack_from("<Ii", first_bytes)
     return bool(
-        size >= _BATCH_HEADER.size
+        batch_bytes >= _BATCH_HEADER.size
         and compute_crc(CRC32C_POLYNOMIAL, first_bytes[4 : _BATCH_HEADER.size]) == stored_crc
     )
 
 
 def is_redpanda_directory(path: str) -> bool:
     """Whether a directory without broker files is a Redpanda data directory or in one."""
-    if any(is_directory(f"{path}/{name}") for name in _REDPANDA_DIRECTORIES):
+    if any(is_directory(f"{path}/{subpath}") for subpath in _REDPANDA_DIRECTORIES):
         return True
-    file_lists = (entries.files for _, entries in iter_directories(path, lambda _, __: None))
-    return any(is_redpanda_log(entry.name) for files in file_lists for entry in files)
+    file_entry_lists = (
+        directory_entries.files
+        for _, directory_entries in iter_directories(path, lambda _, __: None)
+    )
+    return any(
+        is_redpanda_log(file_entry.name)
+        for file_entries in file_entry_lists
+        for file_entry in file_entries
+    )

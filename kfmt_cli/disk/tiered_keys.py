@@ -35,7 +35,7 @@ class PrivateKey:
         """The key in a file; raises UsageError."""
         return cls(read_key_file(path), path)
 
-    def __init__(self, data: bytes, path: str) -> None:
+    def __init__(self, key_bytes: bytes, path: str) -> None:
         """Read PKCS #8, as PEM or DER; raises UsageError. path: the key's file."""
         try:
             from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -47,22 +47,22 @@ class PrivateKey:
             message = "cryptography is not installed: pip install 'kfmt-cli[remote]'"
             raise UsageError(f"encrypted segments: {message}") from None
         try:
-            load_key = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
-            key = load_key(data, None)
+            load_key = load_pem_private_key if b"-----BEGIN" in key_bytes else load_der_private_key
+            private_key = load_key(key_bytes, None)
         except (ValueError, TypeError) as error:
             raise UsageError(f"{path}: not a PKCS #8 private key: {error}") from error
-        if not isinstance(key, RSAPrivateKey):
+        if not isinstance(private_key, RSAPrivateKey):
             raise UsageError(f"{path}: not an RSA key")
-        private_numbers = key.private_numbers()
+        private_numbers = private_key.private_numbers()
         self._modulus, self._exponent = private_numbers.public_numbers.n, private_numbers.d
 
-    def unwrap_data_key(self, data_key: str) -> DecryptFunction:
+    def unwrap_data_key(self, named_data_key: str) -> DecryptFunction:
         """The decryption function for a data key, which has its wrapping key's name as a prefix;
         raises InputError."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        key_name, _, wrapped_key = data_key.rpartition(":")
+        key_name, _, wrapped_key = named_data_key.rpartition(":")
         try:
             cipher = AESGCM(self._unwrap_oaep(base64.b64decode(wrapped_key, validate=True)))
         except ValueError as error:
@@ -70,9 +70,13 @@ class PrivateKey:
                 f"its data key cannot be unwrapped with this key ({key_name})"
             ) from error
 
-        def decrypt(data: bytes, associated_data: bytes) -> bytes:
+        def decrypt(nonce_and_ciphertext: bytes, associated_data: bytes) -> bytes:
             try:
-                return cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], associated_data)
+                return cipher.decrypt(
+                    nonce_and_ciphertext[:NONCE_BYTES],
+                    nonce_and_ciphertext[NONCE_BYTES:],
+                    associated_data,
+                )
             except (InvalidTag, ValueError) as error:
                 raise InputError("cannot be decrypted: the data fails authentication") from error
 
@@ -80,25 +84,39 @@ class PrivateKey:
 
     def _unwrap_oaep(self, wrapped_key: bytes) -> bytes:
         """The unwrapped bytes; raises ValueError. cryptography only has OAEP without SHA-3."""
-        size = (self._modulus.bit_length() + 7) // 8
+        modulus_bytes = (self._modulus.bit_length() + 7) // 8
         encrypted_number = int.from_bytes(wrapped_key, "big")
-        if len(wrapped_key) != size or encrypted_number >= self._modulus:
+        if len(wrapped_key) != modulus_bytes or encrypted_number >= self._modulus:
             raise ValueError("wrong size")
-        block = pow(encrypted_number, self._exponent, self._modulus).to_bytes(size, "big")
-        hash_size = hashlib.new(OAEP_HASH).digest_size
-        seed = _xor(block[1 : 1 + hash_size], _mgf1_mask(block[1 + hash_size :], hash_size))
-        data = _xor(block[1 + hash_size :], _mgf1_mask(seed, size - hash_size - 1))
-        label_hash, unpadded = data[:hash_size], data[hash_size:].lstrip(b"\0")
-        if block[0] or label_hash != hashlib.new(OAEP_HASH).digest() or unpadded[:1] != b"\1":
+        encoded_message = pow(encrypted_number, self._exponent, self._modulus).to_bytes(
+            modulus_bytes, "big"
+        )
+        hash_bytes = hashlib.new(OAEP_HASH).digest_size
+        seed = _xor(
+            encoded_message[1 : 1 + hash_bytes],
+            _mgf1_mask(encoded_message[1 + hash_bytes :], hash_bytes),
+        )
+        data_block = _xor(
+            encoded_message[1 + hash_bytes :], _mgf1_mask(seed, modulus_bytes - hash_bytes - 1)
+        )
+        label_hash, separator_and_key = (
+            data_block[:hash_bytes],
+            data_block[hash_bytes:].lstrip(b"\0"),
+        )
+        if (
+            encoded_message[0]
+            or label_hash != hashlib.new(OAEP_HASH).digest()
+            or separator_and_key[:1] != b"\1"
+        ):
             raise ValueError("wrong key")
-        return unpadded[1:]
+        return separator_and_key[1:]
 
 
-def _mgf1_mask(seed: bytes, size: int) -> bytes:
+def _mgf1_mask(seed: bytes, mask_bytes: int) -> bytes:
     """The MGF1 mask of a seed (RFC 8017, B.2.1)."""
-    rounds = range(-(-size // hashlib.new(OAEP_HASH).digest_size))
-    parts = (hashlib.new(OAEP_HASH, seed + i.to_bytes(4, "big")).digest() for i in rounds)
-    return b"".join(parts)[:size]
+    rounds = range(-(-mask_bytes // hashlib.new(OAEP_HASH).digest_size))
+    digests = (hashlib.new(OAEP_HASH, seed + i.to_bytes(4, "big")).digest() for i in rounds)
+    return b"".join(digests)[:mask_bytes]
 
 
 def _xor(left: bytes, right: bytes) -> bytes:

@@ -49,33 +49,35 @@ class VariableSizeChunkIndex(_ManifestStruct, tag="variable", tag_field="type"):
 
     def stored_chunk_sizes(self, n_chunks: int) -> list[int]:
         """The stored size of each chunk in bytes; raises ValueError, struct.error or ZstdError."""
-        compressed = base64.b64decode(self.transformed_chunks, validate=True)
-        data = decompress_zstd(compressed, MAX_MANIFEST_BYTES)
-        (count,) = struct.unpack_from(">i", data)
-        if count != n_chunks:
-            raise ValueError(f"it lists {count} chunk sizes, but {n_chunks} are needed")
-        if count == 1:
-            return list(struct.unpack_from(">i", data, 4))
-        min_size, difference_bytes = struct.unpack_from(">ib", data, 4)
-        if difference_bytes not in (1, 2, 3, 4) or len(data) != 13 + difference_bytes * (count - 1):
+        compressed_sizes = base64.b64decode(self.transformed_chunks, validate=True)
+        encoded_sizes = decompress_zstd(compressed_sizes, MAX_MANIFEST_BYTES)
+        (declared_count,) = struct.unpack_from(">i", encoded_sizes)
+        if declared_count != n_chunks:
+            raise ValueError(f"it lists {declared_count} chunk sizes, but {n_chunks} are needed")
+        if declared_count == 1:
+            return list(struct.unpack_from(">i", encoded_sizes, 4))
+        min_size, bytes_per_difference = struct.unpack_from(">ib", encoded_sizes, 4)
+        if bytes_per_difference not in (1, 2, 3, 4) or len(
+            encoded_sizes
+        ) != 13 + bytes_per_difference * (declared_count - 1):
             raise ValueError("malformed chunk sizes")
         differences = (
-            data[9 + difference_bytes * i : 9 + difference_bytes * (i + 1)]
-            for i in range(count - 1)
+            encoded_sizes[9 + bytes_per_difference * i : 9 + bytes_per_difference * (i + 1)]
+            for i in range(declared_count - 1)
         )
-        last_size = struct.unpack_from(">i", data, len(data) - 4)[0]
+        last_size = struct.unpack_from(">i", encoded_sizes, len(encoded_sizes) - 4)[0]
         return [
             *(min_size + int.from_bytes(difference, "big") for difference in differences),
             last_size,
         ]
 
 
-def decompress_zstd(data: bytes, max_bytes: int) -> bytes:
+def decompress_zstd(zstd_frame: bytes, max_bytes: int) -> bytes:
     """The bytes of a zstd frame, at most `max_bytes`; raises ValueError, ZstdError."""
-    declared_size = zstandard.frame_content_size(data)
+    declared_size = zstandard.frame_content_size(zstd_frame)
     if declared_size > max_bytes:
         raise ValueError(f"it states {declared_size} bytes, more than {max_bytes}")
-    return zstandard.ZstdDecompressor().decompress(data, max_output_size=max_bytes)
+    return zstandard.ZstdDecompressor().decompress(zstd_frame, max_output_size=max_bytes)
 
 
 class SegmentIndexLocation(_ManifestStruct):
@@ -140,20 +142,24 @@ class ChunkEncoding(msgspec.Struct, frozen=True):
 
     def to_bytes(self) -> bytes:
         """A compact encoding for `from_bytes`."""
-        encryption = self.encryption and msgspec.structs.astuple(self.encryption)
-        index = msgspec.structs.astuple(self.chunk_index)
-        return msgspec.msgpack.encode((index, self.compression, encryption))
+        encryption_values = self.encryption and msgspec.structs.astuple(self.encryption)
+        chunk_index_values = msgspec.structs.astuple(self.chunk_index)
+        return msgspec.msgpack.encode((chunk_index_values, self.compression, encryption_values))
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> ChunkEncoding:
+    def from_bytes(cls, encoded_bytes: bytes) -> ChunkEncoding:
         """The encoding that `to_bytes` returned, decoded."""
-        index, compression, encryption = msgspec.msgpack.decode(data)
-        index_class = (
+        chunk_index_values, compression, encryption_values = msgspec.msgpack.decode(encoded_bytes)
+        chunk_index_class = (
             FixedSizeChunkIndex
-            if len(index) == len(FixedSizeChunkIndex.__struct_fields__)
+            if len(chunk_index_values) == len(FixedSizeChunkIndex.__struct_fields__)
             else VariableSizeChunkIndex
         )
-        return cls(index_class(*index), compression, encryption and EncryptionMetadata(*encryption))
+        return cls(
+            chunk_index_class(*chunk_index_values),
+            compression,
+            encryption_values and EncryptionMetadata(*encryption_values),
+        )
 
 
 class SegmentManifest(_ManifestStruct):
@@ -167,18 +173,18 @@ class SegmentManifest(_ManifestStruct):
     encryption: EncryptionMetadata | None = None
 
     @property
-    def chunking(self) -> ChunkEncoding:
+    def chunk_encoding(self) -> ChunkEncoding:
         """The members that describe the encoding of the log."""
         return ChunkEncoding(self.chunk_index, self.compression, self.encryption)
 
 
 def parse_manifest(source: Source) -> SegmentManifest:
     """Read a manifest; raises InputError."""
-    data = source.read_block(0, MAX_MANIFEST_BYTES + 1, MAX_MANIFEST_BYTES + 1)
-    if len(data) > MAX_MANIFEST_BYTES:
+    manifest_json = source.read_block(0, MAX_MANIFEST_BYTES + 1, MAX_MANIFEST_BYTES + 1)
+    if len(manifest_json) > MAX_MANIFEST_BYTES:
         raise InputError(f"its manifest exceeds {MAX_MANIFEST_BYTES} bytes")
     try:
-        manifest = msgspec.json.decode(data, type=SegmentManifest)
+        manifest = msgspec.json.decode(manifest_json, type=SegmentManifest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"its manifest is malformed: {error}") from error
     except RecursionError:
@@ -194,21 +200,21 @@ def parse_manifest(source: Source) -> SegmentManifest:
     return manifest
 
 
-def chunk_sizes(chunking: ChunkEncoding) -> list[int]:
+def stored_chunk_sizes(chunk_encoding: ChunkEncoding) -> list[int]:
     """The stored size of each chunk in bytes; raises InputError if the sizes are impossible."""
-    index = chunking.chunk_index
-    chunk_size, total_size = index.original_chunk_size, index.original_file_size
+    chunk_index = chunk_encoding.chunk_index
+    chunk_size, log_size = chunk_index.original_chunk_size, chunk_index.original_file_size
     if (
         not 0 < chunk_size <= MAX_CHUNK_BYTES
-        or not 0 <= total_size <= MAX_LOG_BYTES
-        or total_size > chunk_size * MAX_CHUNKS
+        or not 0 <= log_size <= MAX_LOG_BYTES
+        or log_size > chunk_size * MAX_CHUNKS
     ):
-        raise InputError(f"its manifest declares {chunk_size}-byte chunks of {total_size} bytes")
-    n_chunks = -(-total_size // chunk_size)
+        raise InputError(f"its manifest declares {chunk_size}-byte chunks of {log_size} bytes")
+    n_chunks = -(-log_size // chunk_size)
     try:
-        sizes = index.stored_chunk_sizes(n_chunks) if n_chunks else []
+        stored_sizes = chunk_index.stored_chunk_sizes(n_chunks) if n_chunks else []
     except (ValueError, struct.error, zstandard.ZstdError) as error:
         raise InputError(f"its manifest is malformed: {error}") from error
-    if any(not 0 < length <= 2 * MAX_CHUNK_BYTES for length in sizes):
+    if any(not 0 < stored_size <= 2 * MAX_CHUNK_BYTES for stored_size in stored_sizes):
         raise InputError("its manifest is malformed: impossible chunk sizes")
-    return sizes
+    return stored_sizes

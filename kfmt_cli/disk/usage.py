@@ -15,13 +15,13 @@ from kfmt_cli.disk.file_names import (
     MANIFEST_SUFFIX,
     REMOTE_INDEXES_SUFFIX,
     REMOTE_SEGMENT_NAME,
-    directory_mark,
+    directory_marker_suffix,
 )
 from kfmt_cli.disk.kinds import INDEX_KINDS, UNKNOWN_KIND, classify_name
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
 
-BLOCK_BYTES = 512  # the unit of `st_blocks`
+DISK_BLOCK_BYTES = 512  # the unit of `st_blocks`
 LOGS_PURPOSE = "logs"
 REMOTE_CACHE_DIRECTORY = "remote-log-index-cache"
 # What a broker does with the files, if that does not depend on settings.
@@ -97,29 +97,31 @@ def read_disk_usage(root: str, on_error: Callable[[str], None]) -> list[DiskUsag
             usage = usage_by_purpose[directory_purpose or _file_purpose(entry.name)]
             usage.files += 1
             usage.bytes += status.st_size
-            has_blocks = status.st_blocks is not None  # unknown in object stores
-            usage.disk_bytes += BLOCK_BYTES * status.st_blocks if has_blocks else status.st_size
+            has_block_count = status.st_blocks is not None  # unknown in object stores
+            usage.disk_bytes += (
+                DISK_BLOCK_BYTES * status.st_blocks if has_block_count else status.st_size
+            )
     return [usage for usage in usage_by_purpose.values() if usage.files]
 
 
-def _directory_purpose(path: str) -> str:
-    """The purpose of all files of a directory; empty if their names decide. path: its path, from
-    the name of the root onward."""
-    parts = PurePath(path).parts
-    if REMOTE_CACHE_DIRECTORY in parts:
+def _directory_purpose(path_from_root: str) -> str:
+    """The purpose of all files of a directory; empty if their names decide. path_from_root: its
+    path, from the name of the root onward."""
+    path_parts = PurePath(path_from_root).parts
+    if REMOTE_CACHE_DIRECTORY in path_parts:
         return "remote_index_cache"
-    mark = next(filter(None, map(directory_mark, parts)), "")
-    return f"marked_{mark}" if mark else ""
+    marker_suffix = next(filter(None, map(directory_marker_suffix, path_parts)), "")
+    return f"marked_{marker_suffix}" if marker_suffix else ""
 
 
-def _file_purpose(name: str) -> str:
+def _file_purpose(file_name: str) -> str:
     """The purpose of a file with this name."""
-    base_name, dot, suffix = name.rpartition(".")
+    base_name, dot, suffix = file_name.rpartition(".")
     if dot + suffix in (MANIFEST_SUFFIX, REMOTE_INDEXES_SUFFIX) and REMOTE_SEGMENT_NAME.match(
         base_name
     ):
         return "remote_storage"
-    kind, _, transient_suffix = classify_name(name)
+    kind, _, transient_suffix = classify_name(file_name)
     if transient_suffix:
         return "swap" if transient_suffix == "swap" else "left_over"
     return _PURPOSE_BY_KIND.get(kind, "broker_files")

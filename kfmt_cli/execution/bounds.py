@@ -31,44 +31,55 @@ MAX_SEARCH_BYTES = 8 << 20
 MAX_INDEX_BYTES = 64 << 20
 
 
-def resolve_bounds(source: Source, split: FileSplit, search_bytes: bool = False) -> tuple[int, int]:
+def compute_split_bounds(
+    source: Source, split: FileSplit, searches_without_index: bool = False
+) -> tuple[int, int]:
     """Start and end of a split in bytes, end exclusive; equal if no batch begins in it.
 
-    search_bytes: without an index, search the bytes for a batch; a record may contain one, so the
-    caller must check that the splits fit together (`execution/split_merger.py`).
+    searches_without_index: without an index, search the bytes for a batch; a record may contain
+    one, so the caller must check that the splits fit together (`execution/split_merger.py`).
     """
-    if split.is_whole or split.is_batch_aligned:
+    if split.is_entire_file or split.is_batch_aligned:
         return split.start, split.end
 
     def find_boundary(nominal_position: int) -> int:
-        entries, size = _read_index_entries(split.path), split.size
-        if not entries.shape[1] and search_bytes:
+        index_entries, file_size = _read_index_entries(split.path), split.file_size
+        if not index_entries.shape[1] and searches_without_index:
             batch_position = find_first_batch(
-                source, nominal_position, min(nominal_position + MAX_SEARCH_BYTES, size), size
+                source,
+                nominal_position,
+                min(nominal_position + MAX_SEARCH_BYTES, file_size),
+                file_size,
             )
-            return size if batch_position is None else batch_position
-        for row in range(int(np.searchsorted(entries[1], nominal_position)), entries.shape[1]):
-            offset, position = entries[:, row].tolist()
-            if position < size and _is_proven_batch(source, position, size, offset + split.base):
+            return file_size if batch_position is None else batch_position
+        for entry_index in range(
+            int(np.searchsorted(index_entries[1], nominal_position)), index_entries.shape[1]
+        ):
+            relative_offset, position = index_entries[:, entry_index].tolist()
+            if position < file_size and _is_confirmed_batch(
+                source, position, file_size, relative_offset + split.base_offset_or_zero
+            ):
                 return int(position)
-        return size
+        return file_size
 
-    start = 0 if split.start == 0 else find_boundary(split.start)
-    end = split.size if split.is_last else find_boundary(split.end)
-    return start, end
+    start_byte = 0 if split.start == 0 else find_boundary(split.start)
+    end_byte = split.file_size if split.is_last_in_file else find_boundary(split.end)
+    return start_byte, end_byte
 
 
-def find_first_batch(source: Source, start: int, search_end: int, file_size: int) -> int | None:
+def find_first_batch(
+    source: Source, search_start: int, search_end: int, file_size: int
+) -> int | None:
     """Position of the first batch in [start, search_end) confirmed by its checksum and the batches
     after it; None if there is none. file_size: in bytes."""
     from kfmt_cli.log.damage.search import BatchSearch
 
-    candidates = BatchSearch(source).iter_batch_starts(start, search_end)
+    candidates = BatchSearch(source).iter_batch_starts(search_start, search_end)
     return next(
         (
             position
             for position in candidates
-            if _is_proven_batch(source, position, file_size, (1 << 63) - 1)
+            if _is_confirmed_batch(source, position, file_size, (1 << 63) - 1)
         ),
         None,
     )
@@ -78,35 +89,39 @@ def find_first_batch(source: Source, start: int, search_end: int, file_size: int
 def _read_index_entries(log_path: str) -> IntArray:
     """Relative offsets and positions, shape (2, n), of a log's index; empty if it is unusable."""
     try:
-        data = read_bytes_at(
+        index_bytes = read_bytes_at(
             log_path.removesuffix(LOG_KIND.suffix) + OFFSET_INDEX_KIND.suffix, 0, MAX_INDEX_BYTES
         )
     except InputError:
-        data = b""
-    rows = np.frombuffer(
-        data, OFFSET_INDEX_ENTRY.dtype, len(data) // OFFSET_INDEX_ENTRY.dtype.itemsize
+        index_bytes = b""
+    index_rows = np.frombuffer(
+        index_bytes, OFFSET_INDEX_ENTRY.dtype, len(index_bytes) // OFFSET_INDEX_ENTRY.dtype.itemsize
     )
-    entries = np.array([rows["relative_offset"], rows["log_position"]], np.int64)
-    entries = entries[:, entries[1] > 0]
-    is_increasing = bool((np.diff(entries[1]) > 0).all())
-    return entries if is_increasing else np.zeros((2, 0), np.int64)
+    offsets_and_positions = np.array(
+        [index_rows["relative_offset"], index_rows["log_position"]], np.int64
+    )
+    offsets_and_positions = offsets_and_positions[:, offsets_and_positions[1] > 0]
+    is_increasing = bool((np.diff(offsets_and_positions[1]) > 0).all())
+    return offsets_and_positions if is_increasing else np.zeros((2, 0), np.int64)
 
 
-def _is_proven_batch(source: Source, position: int, file_size: int, max_base_offset: int) -> bool:
+def _is_confirmed_batch(
+    source: Source, position: int, file_size: int, max_base_offset: int
+) -> bool:
     """Whether a batch with at most this base offset begins at a position: its checksum matches, and
     complete batches or the end of the file follow."""
     batch_size = _declared_batch_size(source, position, file_size)
     if not batch_size or batch_size > MAX_BATCH_BYTES:
         return False
-    data = source.read_block(position, batch_size, batch_size)
-    if len(data) < batch_size:
+    batch_bytes = source.read_block(position, batch_size, batch_size)
+    if len(batch_bytes) < batch_size:
         return False
-    starts, ends = np.array([0]), np.array([batch_size])
-    batch = read_batches(data, position, 0, starts, ends)
-    if not batch.crc_valid[0]:
+    batch_starts, batch_ends = np.array([0]), np.array([batch_size])
+    batch_table = read_batches(batch_bytes, position, 0, batch_starts, batch_ends)
+    if not batch_table.crc_valid[0]:
         return False
-    base_offset = int(batch.base_offset[0])
-    if batch.has_base_offset[0] and base_offset > max_base_offset:
+    base_offset = int(batch_table.base_offset[0])
+    if batch_table.has_base_offset[0] and base_offset > max_base_offset:
         return False
     next_position = position + batch_size
     for _ in range(N_FOLLOWING_BATCHES):

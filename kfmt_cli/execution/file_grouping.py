@@ -24,14 +24,16 @@ class FileGrouping:
     by_partition: bool = False
     """Only splits of the same partition."""
 
-    def group(self, splits: Iterable[FileSplit], max_bytes: int) -> Iterator[list[FileSplit]]:
+    def iter_file_groups(
+        self, splits: Iterable[FileSplit], max_bytes: int
+    ) -> Iterator[list[FileSplit]]:
         """The splits, in order, in file groups of about `max_bytes` bytes."""
         for _, same_key_splits in groupby(splits, self._group_key):
             yield from group_splits(same_key_splits, max_bytes, 0)
 
     def _group_key(self, split: FileSplit) -> tuple[object, ...]:
         topic, partition = split.topic_partition
-        divided_log_path = split.path if not split.is_whole else ""
+        divided_log_path = split.path if not split.is_entire_file else ""
         if self.by_partition:
             return topic, partition, divided_log_path, split.directory, split.kind.name
         return (topic if self.by_topic else "", divided_log_path, split.kind.name)

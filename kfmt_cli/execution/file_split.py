@@ -16,13 +16,13 @@ from itertools import pairwise
 
 from kfmt_cli.core.parallel import group_by_cost
 from kfmt_cli.disk.file_names import file_topic_partition
-from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.kinds.kind import FileKind
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.topics import CLUSTER_METADATA
 
 MIB = 1 << 20
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_UNSAFE_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 FILE_OPEN_COST_BYTES = MIB // 8  # cost of opening a file, in bytes that could be read meanwhile
 
 
@@ -31,11 +31,11 @@ class FileSplit:
     """A part of a file; never modified. If frozen, it would take six times as long to create."""
 
     path: str
-    kind: Kind
+    kind: FileKind
     base_offset: int | None
-    size: int
+    file_size: int
     """The size of the file as planned."""
-    modified: int
+    modified_ns: int
     """Modification time of the file as planned."""
     start: int
     """First byte; the split owns the batches that begin in [start, end)."""
@@ -55,23 +55,23 @@ class FileSplit:
     """The chunks according to the manifest, encoded; empty if the manifest has to be read."""
 
     @property
-    def base(self) -> int:
+    def base_offset_or_zero(self) -> int:
         """The base offset of its file; 0 for a file without one."""
         return self.base_offset or 0
 
-    def with_byte_range(self, start: int, end: int) -> FileSplit:
+    def with_byte_range(self, start_byte: int, end_byte: int) -> FileSplit:
         """The split of the file between these bytes."""
-        return replace(self, start=start, end=end)
+        return replace(self, start=start_byte, end=end_byte)
 
     @property
-    def is_last(self) -> bool:
+    def is_last_in_file(self) -> bool:
         """Whether it extends to the end of the file."""
-        return self.end >= self.size
+        return self.end >= self.file_size
 
     @property
-    def is_whole(self) -> bool:
+    def is_entire_file(self) -> bool:
         """Whether it is the entire file."""
-        return self.start == 0 and self.is_last
+        return self.start == 0 and self.is_last_in_file
 
     @property
     def directory(self) -> str:
@@ -91,34 +91,34 @@ class FileSplit:
 def compute_split_points(file: FileSplit, max_bytes: int) -> Sequence[int]:
     """The positions where the splits of a file begin, and the end of the last one, in bytes. Only
     logs larger than `max_bytes` are split."""
-    n_splits = -(-file.size // max_bytes) if file.kind is LOG_KIND else 1
+    n_splits = -(-file.file_size // max_bytes) if file.kind is LOG_KIND else 1
     if n_splits <= 1:
         return file.start, file.end
-    return *range(0, file.size, -(-file.size // n_splits)), file.size
+    return *range(0, file.file_size, -(-file.file_size // n_splits)), file.file_size
 
 
 def split_files(files: Iterable[FileSplit], max_bytes: int) -> Iterator[FileSplit]:
     """Split logs larger than `max_bytes`; other files stay whole."""
     for file in files:
-        for start, end in pairwise(compute_split_points(file, max_bytes)):
-            yield file.with_byte_range(start, end)
+        for start_byte, end_byte in pairwise(compute_split_points(file, max_bytes)):
+            yield file.with_byte_range(start_byte, end_byte)
 
 
 def group_splits(
-    splits: Iterable[FileSplit], max_bytes: int, open_cost: int = FILE_OPEN_COST_BYTES
+    splits: Iterable[FileSplit], max_bytes: int, open_cost_bytes: int = FILE_OPEN_COST_BYTES
 ) -> Iterator[list[FileSplit]]:
-    """Group splits into tasks of about `max_bytes` bytes. open_cost: extra cost per split, in
+    """Group splits into tasks of about `max_bytes` bytes. open_cost_bytes: extra cost per split, in
     bytes."""
-    return group_by_cost(splits, max_bytes, lambda split: split.end - split.start + open_cost)
+    return group_by_cost(splits, max_bytes, lambda split: split.end - split.start + open_cost_bytes)
 
 
-def format_split_name(path: str, start: int) -> str:
+def format_split_name(path: str, start_byte: int) -> str:
     """A name for the output of a split: the segment name, its start and a hash of its path."""
-    segment_name = _NOT_IN_NAMES.sub("_", path.rpartition("/")[2].partition(".")[0][:60])
+    segment_name = _UNSAFE_NAME_CHARACTER.sub("_", path.rpartition("/")[2].partition(".")[0][:60])
     from hashlib import blake2b
 
     path_hash = blake2b(os.fsencode(path), digest_size=6).hexdigest()
-    return f"{segment_name}-{start:012}-{path_hash}"
+    return f"{segment_name}-{start_byte:012}-{path_hash}"
 
 
 class SplitError(KfmtError):

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import overload
 
-from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.kinds.kind import FileKind
 from kfmt_cli.execution.file_split import FileSplit
 
-_TIME_WRAP = 1 << 63  # times after the year 2262 wrap; they are only compared
+_MAX_TIME_NS = 1 << 63  # times after the year 2262 wrap; they are only compared
 
 
 class _ByteStringPool:
@@ -23,107 +23,116 @@ class _ByteStringPool:
 
     def __init__(self) -> None:
         self._bytes = bytearray()
-        self._ends = array("Q", [0])
+        self._end_positions = array("Q", [0])
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self._end_positions) - 1
 
-    def add(self, data: bytes) -> None:
-        self._bytes += data
-        self._ends.append(len(self._bytes))
+    def append_string(self, byte_string: bytes) -> None:
+        self._bytes += byte_string
+        self._end_positions.append(len(self._bytes))
 
-    def length(self, i: int) -> int:
-        return self._ends[i + 1] - self._ends[i]
+    def string_length(self, string_index: int) -> int:
+        return self._end_positions[string_index + 1] - self._end_positions[string_index]
 
-    def __getitem__(self, i: int) -> bytes:
-        return bytes(self._bytes[self._ends[i] : self._ends[i + 1]])
+    def __getitem__(self, string_index: int) -> bytes:
+        return bytes(
+            self._bytes[self._end_positions[string_index] : self._end_positions[string_index + 1]]
+        )
 
 
 class _SplitFileColumns:
     """Values shared by all splits of a file; consecutive files share a directory."""
 
     def __init__(self) -> None:
-        self._directories, self._names = _ByteStringPool(), _ByteStringPool()
-        self._kinds: list[tuple[Kind, bool, bool]] = []
+        self._directories, self._file_names = _ByteStringPool(), _ByteStringPool()
+        self._kind_keys: list[tuple[FileKind, bool, bool]] = []
         """Kind, whether there is a base offset, whether it is tiered."""
         self._topic_id_partitions: list[tuple[str, int, str] | None] = [None]
-        self._read_errors: dict[int, str] = {}
-        self._directory_index, self._partition_index = array("I"), array("I")
-        self._kind_index = array("B")
+        self._read_error_by_index: dict[int, str] = {}
+        self._directory_indexes, self._partition_indexes = array("I"), array("I")
+        self._kind_indexes = array("B")
         self._base_offsets, self._sizes, self._modified_times = array("q"), array("q"), array("q")
         self._object_sizes = array("q")
         self._chunkings = _ByteStringPool()
-        self._chunkings.add(b"")
+        self._chunkings.append_string(b"")
         self._chunking_index = array("I")
         self._last_directory: str | None = None
-        self._decoded_directory = -1, ""
+        self._cached_directory = -1, ""
 
     def __len__(self) -> int:
         return len(self._sizes)
 
-    def add(self, split: FileSplit) -> None:
+    def add_file(self, split: FileSplit) -> None:
         name_start = split.path.rfind("/") + 1
         directory = split.path[:name_start]
         if directory != self._last_directory:
-            self._directories.add(os.fsencode(directory))
+            self._directories.append_string(os.fsencode(directory))
             self._last_directory = directory
         kind_key = split.kind, split.base_offset is not None, split.is_tiered
-        if kind_key not in self._kinds:
-            self._kinds.append(kind_key)
+        if kind_key not in self._kind_keys:
+            self._kind_keys.append(kind_key)
         if split.topic_id_partition != self._topic_id_partitions[-1]:
             self._topic_id_partitions.append(split.topic_id_partition)
         if split.read_error is not None:
-            self._read_errors[len(self)] = split.read_error
+            self._read_error_by_index[len(self)] = split.read_error
         if split.encoded_chunking:
-            self._chunkings.add(split.encoded_chunking)
+            self._chunkings.append_string(split.encoded_chunking)
         self._chunking_index.append(len(self._chunkings) - 1 if split.encoded_chunking else 0)
-        self._names.add(os.fsencode(split.path[name_start:]))
-        self._directory_index.append(len(self._directories) - 1)
-        self._partition_index.append(len(self._topic_id_partitions) - 1)
-        self._kind_index.append(self._kinds.index(kind_key))
-        self._base_offsets.append(split.base)
-        self._modified_times.append((split.modified + _TIME_WRAP) % (2 * _TIME_WRAP) - _TIME_WRAP)
+        self._file_names.append_string(os.fsencode(split.path[name_start:]))
+        self._directory_indexes.append(len(self._directories) - 1)
+        self._partition_indexes.append(len(self._topic_id_partitions) - 1)
+        self._kind_indexes.append(self._kind_keys.index(kind_key))
+        self._base_offsets.append(split.base_offset_or_zero)
+        self._modified_times.append(
+            (split.modified_ns + _MAX_TIME_NS) % (2 * _MAX_TIME_NS) - _MAX_TIME_NS
+        )
         self._object_sizes.append(split.object_size)
-        self._sizes.append(split.size)
+        self._sizes.append(split.file_size)
 
-    def path(self, i: int) -> str:
-        directory_index, cached_directory = self._directory_index[i], self._decoded_directory
+    def file_path(self, file_index: int) -> str:
+        directory_index, cached_directory = (
+            self._directory_indexes[file_index],
+            self._cached_directory,
+        )
         if cached_directory[0] != directory_index:
-            cached_directory = self._decoded_directory = (
+            cached_directory = self._cached_directory = (
                 directory_index,
                 os.fsdecode(self._directories[directory_index]),
             )
-        return cached_directory[1] + os.fsdecode(self._names[i])
+        return cached_directory[1] + os.fsdecode(self._file_names[file_index])
 
-    def base(self, i: int) -> int:
-        return self._base_offsets[i]
+    def base_offset(self, file_index: int) -> int:
+        return self._base_offsets[file_index]
 
-    def partition_key(self, i: int) -> tuple[int, ...]:
+    def partition_key(self, file_index: int) -> tuple[int, ...]:
         """A key that determines the topic-partition, which may have several keys. The length of the
         name distinguishes broker files from tiered ones."""
         return (
-            self._directory_index[i],
-            self._partition_index[i],
-            self._kind_index[i],
-            self._names.length(i),
+            self._directory_indexes[file_index],
+            self._partition_indexes[file_index],
+            self._kind_indexes[file_index],
+            self._file_names.string_length(file_index),
         )
 
-    def create_split(self, i: int, start: int, end: int, is_aligned: bool) -> FileSplit:
-        kind, has_base, is_tiered = self._kinds[self._kind_index[i]]
+    def create_split(
+        self, file_index: int, start_byte: int, end_byte: int, is_batch_aligned: bool
+    ) -> FileSplit:
+        kind, has_base_offset, is_tiered = self._kind_keys[self._kind_indexes[file_index]]
         return FileSplit(
-            self.path(i),
+            self.file_path(file_index),
             kind,
-            self._base_offsets[i] if has_base else None,
-            self._sizes[i],
-            self._modified_times[i],
-            start,
-            end,
-            self._read_errors.get(i),
-            is_aligned,
+            self._base_offsets[file_index] if has_base_offset else None,
+            self._sizes[file_index],
+            self._modified_times[file_index],
+            start_byte,
+            end_byte,
+            self._read_error_by_index.get(file_index),
+            is_batch_aligned,
             is_tiered,
-            self._object_sizes[i],
-            self._topic_id_partitions[self._partition_index[i]],
-            self._chunkings[self._chunking_index[i]],
+            self._object_sizes[file_index],
+            self._topic_id_partitions[self._partition_indexes[file_index]],
+            self._chunkings[self._chunking_index[file_index]],
         )
 
 
@@ -138,31 +147,33 @@ class FileSplits(Sequence[FileSplit]):
         self._starts, self._ends = array("q"), array("q")
         previous_file_key: tuple[str, int, int] | None = None
         for split in splits:
-            file_key = split.path, split.size, split.modified
+            file_key = split.path, split.file_size, split.modified_ns
             if file_key != previous_file_key:
-                self._file_columns.add(split)
+                self._file_columns.add_file(split)
                 previous_file_key = file_key
-            self._append(
+            self._append_split(
                 len(self._file_columns) - 1, split.start, split.end, split.is_batch_aligned
             )
 
-    def _append(self, file_index: int, start: int, end: int, is_aligned: bool) -> None:
+    def _append_split(
+        self, file_index: int, start_byte: int, end_byte: int, is_batch_aligned: bool
+    ) -> None:
         self._file_indexes.append(file_index)
-        self._starts.append(start)
-        self._ends.append(end)
-        self._are_batch_aligned.append(is_aligned)
+        self._starts.append(start_byte)
+        self._ends.append(end_byte)
+        self._are_batch_aligned.append(is_batch_aligned)
 
     def __reduce__(self) -> tuple[Callable[..., FileSplits], tuple[object, ...]]:
         """Pickle only the files of these splits."""
-        compacted = FileSplits(self)
+        repacked_splits = FileSplits(self)
         columns = (
-            compacted._file_columns,
-            compacted._file_indexes,
-            compacted._starts,
-            compacted._ends,
-            compacted._are_batch_aligned,
+            repacked_splits._file_columns,
+            repacked_splits._file_indexes,
+            repacked_splits._starts,
+            repacked_splits._ends,
+            repacked_splits._are_batch_aligned,
         )
-        return _from_columns, columns
+        return _create_from_columns, columns
 
     def __len__(self) -> int:
         return len(self._file_indexes)
@@ -179,10 +190,10 @@ class FileSplits(Sequence[FileSplit]):
                 self._ends[index],
                 self._are_batch_aligned[index],
             )
-            return _from_columns(self._file_columns, *columns)
-        is_aligned = bool(self._are_batch_aligned[index])
+            return _create_from_columns(self._file_columns, *columns)
+        is_batch_aligned = bool(self._are_batch_aligned[index])
         return self._file_columns.create_split(
-            self._file_indexes[index], self._starts[index], self._ends[index], is_aligned
+            self._file_indexes[index], self._starts[index], self._ends[index], is_batch_aligned
         )
 
     def __iter__(self) -> Iterator[FileSplit]:
@@ -191,8 +202,8 @@ class FileSplits(Sequence[FileSplit]):
         )
         create_split = self._file_columns.create_split
         return (
-            create_split(file_index, start, end, aligned > 0)
-            for file_index, start, end, aligned in columns
+            create_split(file_index, start_byte, end_byte, alignment_flag > 0)
+            for file_index, start_byte, end_byte, alignment_flag in columns
         )
 
     def __eq__(self, other: object) -> bool:
@@ -215,34 +226,41 @@ class FileSplits(Sequence[FileSplit]):
 
     def select_at(self, indexes: Iterable[int]) -> FileSplits:
         """The splits at these indexes, in their order."""
-        selected = _from_columns(self._file_columns, array("I"), array("q"), array("q"), array("B"))
+        selected_splits = _create_from_columns(
+            self._file_columns, array("I"), array("q"), array("q"), array("B")
+        )
         for i in indexes:
-            selected._append(
+            selected_splits._append_split(
                 self._file_indexes[i],
                 self._starts[i],
                 self._ends[i],
                 bool(self._are_batch_aligned[i]),
             )
-        return selected
+        return selected_splits
 
     @property
-    def readable(self) -> FileSplits:
+    def readable_splits(self) -> FileSplits:
         """The splits of files without a read error."""
-        read_errors = self._file_columns._read_errors
-        if not read_errors:
+        read_error_by_index = self._file_columns._read_error_by_index
+        if not read_error_by_index:
             return self
         return self.select_at(
-            i for i, file_index in enumerate(self._file_indexes) if file_index not in read_errors
+            i
+            for i, file_index in enumerate(self._file_indexes)
+            if file_index not in read_error_by_index
         )
 
     @property
     def read_errors(self) -> dict[str, str]:
         """The reasons why files could not be read, by path."""
-        file_columns, read_errors = self._file_columns, self._file_columns._read_errors
+        file_columns, read_error_by_index = (
+            self._file_columns,
+            self._file_columns._read_error_by_index,
+        )
         return {
-            file_columns.path(file_index): read_errors[file_index]
+            file_columns.file_path(file_index): read_error_by_index[file_index]
             for file_index in self._file_indexes
-            if file_index in read_errors
+            if file_index in read_error_by_index
         }
 
     def select_where(self, predicate: Callable[[FileSplit], bool]) -> FileSplits:
@@ -257,40 +275,42 @@ class FileSplits(Sequence[FileSplit]):
                 self._file_columns.partition_key(file_index), array("I")
             ).append(i)
         indexes_by_partition: dict[tuple[str, int], array[int]] = {}
-        for indexes in indexes_by_column_key.values():
-            split = self[indexes[0]]
+        for split_indexes in indexes_by_column_key.values():
+            split = self[split_indexes[0]]
             topic, partition = split.topic_partition
             partition_key = topic or split.directory, partition or 0
-            indexes_by_partition.setdefault(partition_key, array("I")).extend(indexes)
+            indexes_by_partition.setdefault(partition_key, array("I")).extend(split_indexes)
         ordered_indexes = array("I")
         for partition_key in sorted(indexes_by_partition):
             index_by_sort_key = {self._sort_key(i): i for i in indexes_by_partition[partition_key]}
-            ordered_indexes.extend(index_by_sort_key[key] for key in sorted(index_by_sort_key))
+            ordered_indexes.extend(
+                index_by_sort_key[sort_key] for sort_key in sorted(index_by_sort_key)
+            )
         return self.select_at(ordered_indexes)
 
-    def _sort_key(self, i: int) -> tuple[int, str]:
-        return self._file_columns.base(self._file_indexes[i]), self._file_columns.path(
-            self._file_indexes[i]
-        )
+    def _sort_key(self, split_index: int) -> tuple[int, str]:
+        return self._file_columns.base_offset(
+            self._file_indexes[split_index]
+        ), self._file_columns.file_path(self._file_indexes[split_index])
 
-    def split_at(self, find_split_points: Callable[[FileSplit], Sequence[int]]) -> FileSplits:
+    def divide_splits(self, find_split_points: Callable[[FileSplit], Sequence[int]]) -> FileSplits:
         """These splits, divided. find_split_points: returns the positions where the parts of a
         split begin, and its end."""
-        splits = self.select_at(())
+        divided_splits = self.select_at(())
         for file_index, split in zip(self._file_indexes, self, strict=True):
-            for start, end in pairwise(find_split_points(split)):
-                splits._append(file_index, start, end, False)
-        return splits
+            for start_byte, end_byte in pairwise(find_split_points(split)):
+                divided_splits._append_split(file_index, start_byte, end_byte, False)
+        return divided_splits
 
-    def regrouped(self, groups: Iterable[Sequence[FileSplit]]) -> Iterator[FileSplits]:
+    def iter_groups(self, groups: Iterable[Sequence[FileSplit]]) -> Iterator[FileSplits]:
         """These splits in groups, as columns. groups: the same splits, in the same order."""
-        start = 0
+        start_index = 0
         for group in groups:
-            yield self[start : start + len(group)]
-            start += len(group)
+            yield self[start_index : start_index + len(group)]
+            start_index += len(group)
 
 
-def _from_columns(
+def _create_from_columns(
     file_columns: _SplitFileColumns,
     file_indexes: array[int],
     starts: array[int],

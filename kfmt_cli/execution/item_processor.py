@@ -15,10 +15,10 @@ from typing import Generic, TypeAlias, TypeVar
 from kfmt_cli.core.parallel import group_small_items
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.execution.processes import choose_chunk_size, map_processes
+from kfmt_cli.execution.processes import choose_chunk_size, map_in_processes
 
 # A log of at least this size is worth several cores of its own.
-MIN_LARGE_BYTES = 64 << 20
+MIN_LARGE_ITEM_BYTES = 64 << 20
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -28,7 +28,7 @@ PartT = TypeVar("PartT")
 class ItemProcessor(ABC, Generic[ItemT, ResultT, PartT]):
     """Processes items of type ItemT; ResultT is the result for an item, PartT for a split of one.
 
-    Processors are pickled, to be sent to processes. `process_one` and `process_split` may raise
+    Processors are pickled, to be sent to processes. `process_item` and `process_split` may raise
     InputError.
     """
 
@@ -44,10 +44,10 @@ class ItemProcessor(ABC, Generic[ItemT, ResultT, PartT]):
         """The results for small items; None for one that must be processed by itself."""
 
     @abstractmethod
-    def process_one(self, item: ItemT) -> ResultT | None:
+    def process_item(self, item: ItemT) -> ResultT | None:
         """The result for an item, in a worker; None if it is too large to return."""
 
-    def split(self, item: ItemT, size: int, jobs: int) -> list[FileSplit]:
+    def divide_item(self, item: ItemT, size: int, jobs: int) -> list[FileSplit]:
         """The splits of a large item; empty if it is not divided."""
         del item, size, jobs
         return []
@@ -79,25 +79,27 @@ def process_items(
 
     on_progress: called with the bytes of splits, and of items whose outcome is not None.
     """
-    groups = group_small_items(
+    item_groups = group_small_items(
         sized_items, lambda pair: pair[1] if processor.can_group(pair[0]) else None
     )
     if jobs > 1:
-        all_groups = list(groups)
+        all_item_groups = list(item_groups)
         task_inputs = [
             task_input
-            for group in all_groups
-            for task_input in _task_inputs(processor, group, jobs)
+            for group in all_item_groups
+            for task_input in _create_task_inputs(processor, group, jobs)
         ]
         if len(task_inputs) > 1:
             yield from _process_in_parallel(processor, task_inputs, jobs, on_progress)
             return
-        groups = iter(all_groups)
-    for group in groups:
-        yield from _report_progress(group, [*_process_small_group(processor, group)], on_progress)
+        item_groups = iter(all_item_groups)
+    for group in item_groups:
+        yield from _iter_reported_outcomes(
+            group, [*_process_small_group(processor, group)], on_progress
+        )
 
 
-def _report_progress(
+def _iter_reported_outcomes(
     group: list[SizedItem[ItemT]],
     outcomes: Sequence[WorkOutcome[ResultT]],
     on_progress: Callable[[int], None],
@@ -118,12 +120,12 @@ def _process_small_group(
 TaskInput: TypeAlias = FileSplit | list[SizedItem[ItemT]]
 
 
-def _task_inputs(
+def _create_task_inputs(
     processor: ItemProcessor[ItemT, ResultT, PartT], group: list[SizedItem[ItemT]], jobs: int
 ) -> list[TaskInput[ItemT]]:
     """The task inputs for a group: the group itself, or the splits of its only item."""
     item, size = group[0]
-    item_splits = processor.split(item, size, jobs) if size >= MIN_LARGE_BYTES else []
+    item_splits = processor.divide_item(item, size, jobs) if size >= MIN_LARGE_ITEM_BYTES else []
     return [*item_splits] or [group]
 
 
@@ -136,17 +138,17 @@ def _process_in_parallel(
     process_task_input = partial(
         _process_task_input,
         processor=processor,
-        caller_min_bytes=_caller_min_bytes(processor, task_inputs, jobs),
+        caller_min_bytes=_find_caller_min_bytes(processor, task_inputs, jobs),
     )
     split_results: list[PartT | None] = []
-    results = map_processes(
+    task_results = map_in_processes(
         process_task_input, task_inputs, jobs, choose_chunk_size(len(task_inputs), jobs)
     )
-    for task_input, (split_result, outcomes) in zip(task_inputs, results, strict=True):
+    for task_input, (split_result, outcomes) in zip(task_inputs, task_results, strict=True):
         if isinstance(task_input, FileSplit):
             on_progress(task_input.end - task_input.start)
             split_results.append(split_result)
-            if task_input.is_last:
+            if task_input.is_last_in_file:
                 complete_results = [result for result in split_results if result is not None]
                 yield (
                     processor.merge_results(complete_results)
@@ -155,10 +157,10 @@ def _process_in_parallel(
                 )
                 split_results = []
         else:
-            yield from _report_progress(task_input, outcomes, on_progress)
+            yield from _iter_reported_outcomes(task_input, outcomes, on_progress)
 
 
-def _caller_min_bytes(
+def _find_caller_min_bytes(
     processor: ItemProcessor[ItemT, ResultT, PartT], task_inputs: list[TaskInput[ItemT]], jobs: int
 ) -> int | None:
     """The size from which the caller processes items itself: if fewer of them are large than there
@@ -169,10 +171,10 @@ def _caller_min_bytes(
         if not isinstance(task_input, FileSplit)
         for item in task_input
     )
-    caller_processes = (
-        processor.uses_all_cores and sum(size >= MIN_LARGE_BYTES for _, size in items) < jobs
+    has_caller_items = (
+        processor.uses_all_cores and sum(size >= MIN_LARGE_ITEM_BYTES for _, size in items) < jobs
     )
-    return MIN_LARGE_BYTES if caller_processes else None
+    return MIN_LARGE_ITEM_BYTES if has_caller_items else None
 
 
 def _process_task_input(
@@ -190,7 +192,7 @@ def _process_task_input(
     for i, (item, size) in enumerate(task_input):
         if outcomes[i] is None and (caller_min_bytes is None or size < caller_min_bytes):
             try:
-                outcomes[i] = processor.process_one(item)
+                outcomes[i] = processor.process_item(item)
             except InputError as error:
                 outcomes[i] = error
     return None, outcomes

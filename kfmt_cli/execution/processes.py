@@ -19,24 +19,24 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MIN_PARALLEL_BYTES = 64 << 20  # from this size onward, processes are worth starting
-MAX_CHUNK_SIZE = 4  # items that a process gets at once, if there are many
+MAX_CHUNK_ITEMS = 4  # items that a process gets at once, if there are many
 MAX_PENDING_CHUNKS = 3  # chunks per process that are submitted before their results are needed
 
 
 def useful_process_count(jobs: int, n_bytes: int) -> int:
     """The number of processes worth starting for a number of bytes, at most `jobs`; at least 2 for
     remote files, which threads request at the same time even with one job."""
-    if MOUNTS.has_remote:
+    if MOUNTS.has_remote_trees:
         return max(jobs, 2)
     return jobs if n_bytes >= MIN_PARALLEL_BYTES else 1
 
 
 def choose_chunk_size(n_items: int, jobs: int) -> int:
     """The number of items to send a process at once, leaving each process several turns."""
-    return MAX_CHUNK_SIZE if n_items > MAX_CHUNK_SIZE * 4 * jobs else 1
+    return MAX_CHUNK_ITEMS if n_items > MAX_CHUNK_ITEMS * 4 * jobs else 1
 
 
-def map_processes(
+def map_in_processes(
     function: Callable[[T], R], items: Sequence[T], jobs: int, chunk_size: int = 1
 ) -> Iterator[R]:
     """function(item) for each item, in order, on `jobs` processes; raises KfmtError.
@@ -44,7 +44,7 @@ def map_processes(
     chunk_size: items that a process gets at once. The function and its items are pickled. With one
     job or one item, everything runs in this process.
     """
-    if MOUNTS.has_remote:  # connections do not survive a fork, and threads can wait too
+    if MOUNTS.has_remote_trees:  # connections do not survive a fork, and threads can wait too
         yield from map_ordered(function, items, MAX_CONNECTIONS)
         return
     if jobs <= 1 or len(items) <= 1:
@@ -56,19 +56,19 @@ def map_processes(
 
     previous_children = set(multiprocessing.active_children())
     chunks = (items[i : i + chunk_size] for i in range(0, len(items), chunk_size))
-    pending: deque[Future[list[R]]] = deque()
+    pending_futures: deque[Future[list[R]]] = deque()
     with _block_interrupts():
         pool = ProcessPoolExecutor(
             min(jobs, len(items)), initializer=_initialize_worker, initargs=(MOUNTS,)
         )
         for chunk in islice(chunks, MAX_PENDING_CHUNKS * jobs):
-            pending.append(pool.submit(_map_chunk, function, chunk))
+            pending_futures.append(pool.submit(_map_chunk, function, chunk))
     try:
-        while pending:
-            results = pending.popleft().result()
+        while pending_futures:
+            chunk_results = pending_futures.popleft().result()
             for chunk in islice(chunks, 1):
-                pending.append(pool.submit(_map_chunk, function, chunk))
-            yield from results
+                pending_futures.append(pool.submit(_map_chunk, function, chunk))
+            yield from chunk_results
     except BrokenProcessPool:
         message = (
             "a worker process was killed before it finished; use --jobs 1 to run without workers"
@@ -103,13 +103,13 @@ def _initialize_worker(mounts: MountTable) -> None:
     """Use the main process's mounts. Ignore interrupts, which the main process handles. End when
     the main process terminates this one or is killed: otherwise this process would wait for work
     forever, and keep the locks of the other."""
-    MOUNTS.update_from(mounts)
+    MOUNTS.copy_mounts(mounts)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_after_parent_ends, daemon=True).start()
 
 
-def _exit_with_parent() -> None:
+def _exit_after_parent_ends() -> None:
     import multiprocessing
 
     parent = multiprocessing.parent_process()

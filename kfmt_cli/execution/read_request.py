@@ -24,7 +24,7 @@ from kfmt_cli.topics.payloads import NO_DECLARATIONS, PayloadDeclarations
 
 DEFAULT_MAX_SPLIT_BYTES = 128 * MIB
 MIN_SPLIT_BYTES = 32 * MIB
-DEFAULT_BATCH_ROWS = 32768
+DEFAULT_ARROW_BATCH_ROWS = 32768
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class ReadRequest:
     """The selection by directory, if it depends on the logs."""
     topics: frozenset[str] = frozenset()
     max_split_bytes: int = DEFAULT_MAX_SPLIT_BYTES
-    batch_rows: int = DEFAULT_BATCH_ROWS
+    arrow_batch_rows: int = DEFAULT_ARROW_BATCH_ROWS
     fail_fast: bool = False
     raises_if_unreadable: bool = False
     """Whether an input that cannot be read is an error, instead of a finding."""
-    deep: bool = False
-    pushdown: bool = False
+    decodes_records: bool = False
+    uses_pushdown: bool = False
     parallelism: int = field(default_factory=available_cores)
     decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    payloads: PayloadDeclarations = NO_DECLARATIONS
+    payload_declarations: PayloadDeclarations = NO_DECLARATIONS
     """Formats of keys and values, for topics without their own decoder."""
     private_key: bytes | None = field(default=None, repr=False)
     """Contents of the private key file for encrypted segments in tiered storage."""
@@ -58,13 +58,13 @@ class ReadRequest:
     """The credentials from URLs, for other processes."""
 
     @property
-    def result_columns(self) -> tuple[Column, ...]:
+    def output_columns(self) -> tuple[Column, ...]:
         """The columns of the result."""
         return select_columns(self.table, self.columns)
 
     def find_decoder(self, topic: str | None) -> Decoder | None:
         """The decoder for the keys and values of a topic; None if there is none."""
-        return find_decoder(topic) or self.payloads.decoder
+        return find_decoder(topic) or self.payload_declarations.decoder
 
     def includes_topic(self, topic: str | None) -> bool:
         """Whether the records of a topic are to be read."""
@@ -83,31 +83,31 @@ def bytes_per_task(request: ReadRequest, splits: FileSplits) -> int:
 
 
 def build_request(
-    request: ReadRequest, paths: Iterable[str], columns: str, topics: str
+    request: ReadRequest, paths: Iterable[str], columns_text: str, topics_text: str
 ) -> ReadRequest:
     """The request with a command line's paths, columns and topics; raises UsageError.
 
-    columns, topics: comma-separated names.
+    columns_text, topics_text: comma-separated names.
     """
-    column_names = tuple(dict.fromkeys(split_names(columns)))
-    for name in column_names:
-        if name not in TABLES["records"].leaf_by_name:
-            raise UsageError(f"table records has no column {name!r}")
+    column_names = tuple(dict.fromkeys(parse_name_list(columns_text)))
+    for column_name in column_names:
+        if column_name not in TABLES["records"].leaf_by_name:
+            raise UsageError(f"table records has no column {column_name!r}")
     return replace(
         request,
         paths=tuple(_absolute_path(path) for path in paths),
         columns=column_names,
-        topics=frozenset(split_names(topics)),
+        topics=frozenset(parse_name_list(topics_text)),
         private_key=read_private_key(),
     )
 
 
-def split_names(text: str) -> tuple[str, ...]:
+def parse_name_list(text: str) -> tuple[str, ...]:
     """Split comma-separated names, without empty ones."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    return tuple(item_name.strip() for item_name in text.split(",") if item_name.strip())
 
 
 def _absolute_path(path: str) -> str:
     """A local path made absolute, so that it is valid in every process."""
-    is_process_independent = not is_local(path) or MOUNTS.find(path) is not None
+    is_process_independent = not is_local(path) or MOUNTS.find_tree_and_subpath(path) is not None
     return path if is_process_independent else str(Path(path).absolute())

@@ -34,12 +34,12 @@ class SplitMerger:
         self._check_by_key: dict[str, LogCheck] = {}
         self.n_batches = 0
 
-    def add_split(self, boundary: SplitBoundary) -> Iterator[Finding]:
+    def merge_boundary(self, boundary: SplitBoundary) -> Iterator[Finding]:
         """Add the next split; yields the findings at its boundary with the previous one."""
         for check in _restore_checks(boundary.checks):
             previous_check = self._check_by_key.setdefault(check.facts_key, check)
             if previous_check is not check:
-                for finding in previous_check.merge_later(check):
+                for finding in previous_check.merge_later_range(check):
                     yield self.with_file_batch_index(replace(finding, file=self._path))
         self.n_batches += boundary.batches
 
@@ -50,10 +50,10 @@ class SplitMerger:
         return replace(finding, batch=finding.batch + self.n_batches)
 
 
-def _restore_checks(facts: dict[str, BoundaryState]) -> Iterator[LogCheck]:
+def _restore_checks(facts_by_key: dict[str, BoundaryState]) -> Iterator[LogCheck]:
     for scope in (Scope.HEADERS, Scope.RECORDS):
         for check in create_log_checks(scope, None):
-            check_facts = facts.get(check.facts_key)
+            check_facts = facts_by_key.get(check.facts_key)
             if check_facts is not None:
                 check.facts = check_facts
                 yield check

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.checks.base import BoundaryState, LogCheck, Scope
 from kfmt_cli.checks.registry import create_log_checks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
-from kfmt_cli.core.source import Source, SourceWindow
+from kfmt_cli.core.source import Source, TruncatedSource
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError, KfmtError
-from kfmt_cli.execution.bounds import resolve_bounds
+from kfmt_cli.execution.bounds import compute_split_bounds
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding, Severity, sort_findings
@@ -27,8 +27,13 @@ from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.selection import Selection
 
-UNREADABLE_CODES = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.DIRECTORY_UNREADABLE)
-_CHANGED_CODES = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.FILE_GREW, codes.FILE_SHRANK)
+UNREADABLE_INPUT_CODES = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.DIRECTORY_UNREADABLE)
+_CHANGED_FILE_CODES = (
+    codes.FILE_VANISHED,
+    codes.FILE_UNREADABLE,
+    codes.FILE_GREW,
+    codes.FILE_SHRANK,
+)
 
 
 class DamagedError(KfmtError):
@@ -69,14 +74,14 @@ class SplitReader:
     """Stop reading at damage."""
     raises_if_unreadable: bool = False
     """Stop reading at an input that cannot be read, which is not damage."""
-    searches_bytes: bool = False
-    """See `resolve_bounds`."""
+    searches_without_index: bool = False
+    """See `compute_split_bounds`."""
     findings: list[Finding] = field(default_factory=list)
     """Findings in the split read last."""
     boundary: SplitBoundary | None = None
     """Facts about the split read last; None if no batch begins in it."""
 
-    def blocks(self, split: FileSplit) -> Iterator[Block]:
+    def iter_blocks(self, split: FileSplit) -> Iterator[Block]:
         """The batches that begin in a split; raises DamagedError for damage with fail_fast,
         UnreadableInputError for an input that cannot be read with raises_if_unreadable."""
         self.findings = []
@@ -96,50 +101,59 @@ class SplitReader:
             source.close()
 
     def _iter_source_blocks(self, source: Source, split: FileSplit) -> Iterator[Block]:
-        size = source.size or 0
-        has_grown = split.is_last and size > split.size
-        if split.is_last and size != split.size:
-            code = codes.FILE_GREW if has_grown else codes.FILE_SHRANK
-            message = f"{split.size} bytes at planning time, {size} now"
+        current_size = source.size or 0
+        has_grown = split.is_last_in_file and current_size > split.file_size
+        if split.is_last_in_file and current_size != split.file_size:
+            finding_code = codes.FILE_GREW if has_grown else codes.FILE_SHRANK
+            message = f"{split.file_size} bytes at planning time, {current_size} now"
             self.add_finding(
-                Finding(split.path, code, None, message, expected=split.size, found=size)
+                Finding(
+                    split.path,
+                    finding_code,
+                    None,
+                    message,
+                    expected=split.file_size,
+                    found=current_size,
+                )
             )
-        start, end = resolve_bounds(source, split, self.searches_bytes)
+        start_byte, end_byte = compute_split_bounds(source, split, self.searches_without_index)
         # A boundary is not the end of the file: bytes before it are checked with those after it.
-        readable_end = min(split.size, size)
-        end = min(end, readable_end)
-        if start >= end:
+        readable_end = min(split.file_size, current_size)
+        end_byte = min(end_byte, readable_end)
+        if start_byte >= end_byte:
             return
-        self.boundary = boundary = SplitBoundary(start, readable_end)
+        self.boundary = boundary = SplitBoundary(start_byte, readable_end)
         base_offset = split.base_offset if split.kind is LOG_KIND else None
         checks = create_log_checks(Scope.HEADERS, base_offset)
-        for block in LogReader(SourceWindow(source, readable_end), base_offset).iter_blocks(start):
-            owned_block = _batches_before(block, end)
-            if owned_block is None:
+        for block in LogReader(TruncatedSource(source, readable_end), base_offset).iter_blocks(
+            start_byte
+        ):
+            block_in_split = _select_batches_before(block, end_byte)
+            if block_in_split is None:
                 boundary.end = _block_position(block)
                 return
-            if len(owned_block.batches):
-                boundary.batches = int(owned_block.batches.number[-1]) + 1
+            if len(block_in_split.batches):
+                boundary.batches = int(block_in_split.batches.number[-1]) + 1
             check_findings = [
-                finding for check in checks for finding in check.check_block(owned_block, None)
+                finding for check in checks for finding in check.check_block(block_in_split, None)
             ]
             boundary.checks = collect_facts(checks)
-            for finding in sort_findings([*owned_block.findings, *check_findings]):
+            for finding in sort_findings([*block_in_split.findings, *check_findings]):
                 # A batch that was being appended during planning continues past the planned end.
                 if not (has_grown and finding.code is codes.BATCH_TRUNCATED):
                     self.add_finding(finding)
-            yield owned_block
-            if owned_block is not block:
-                boundary.end = int(block.batches.position[len(owned_block.batches)])
+            yield block_in_split
+            if block_in_split is not block:
+                boundary.end = int(block.batches.position[len(block_in_split.batches)])
                 return
 
-    def records(
+    def iter_record_runs(
         self,
         split: FileSplit,
         decode_records: Callable[[Block, DecompressionLimit], RecordColumns] = read_records,
     ) -> Iterator[tuple[Block, RecordColumns]]:
         """The records of a split, by runs of batches of the same kind."""
-        for block in self.blocks(split):
+        for block in self.iter_blocks(split):
             selected_block = self.selection.select_batches(block) if self.selection else block
             # The findings of the block are already recorded.
             for decompressed_block in decompress_ahead(
@@ -154,9 +168,9 @@ class SplitReader:
                     yield run, records
 
     @property
-    def has_changed(self) -> bool:
+    def has_file_changed(self) -> bool:
         """Whether the file is missing, unreadable or of a different size than planned."""
-        return any(finding.code in _CHANGED_CODES for finding in self.findings)
+        return any(finding.code in _CHANGED_FILE_CODES for finding in self.findings)
 
     def report_planning_error(self, split: FileSplit) -> bool:
         """Whether a split could not be read during planning; records that as a finding."""
@@ -172,7 +186,7 @@ class SplitReader:
         if self.fail_fast and finding.code.severity is Severity.ERROR:
             location = "" if finding.position is None else f" byte {finding.position}"
             raise DamagedError(f"{finding.file}{location}: {finding.code.name}: {finding.message}")
-        if self.raises_if_unreadable and finding.code in UNREADABLE_CODES:
+        if self.raises_if_unreadable and finding.code in UNREADABLE_INPUT_CODES:
             raise UnreadableInputError(format_unreadable_input(finding.file, finding.message))
         self.findings.append(finding)
 
@@ -184,17 +198,19 @@ def collect_facts(checks: list[LogCheck]) -> dict[str, BoundaryState]:
 
 def _block_position(block: Block) -> int:
     """Position of a block in its file."""
-    return int(block.batches.position[0]) if len(block.batches) else block.position
+    return int(block.batches.position[0]) if len(block.batches) else block.data_position
 
 
-def _batches_before(block: Block, end: int) -> Block | None:
+def _select_batches_before(block: Block, end_byte: int) -> Block | None:
     """The batches of a block that begin before a byte; None if none does."""
-    if _block_position(block) >= end:
+    if _block_position(block) >= end_byte:
         return None
-    is_before_end = block.batches.position < end
+    is_before_end = block.batches.position < end_byte
     if is_before_end.all():
         return block
     findings = [
-        finding for finding in block.findings if finding.position is None or finding.position < end
+        finding
+        for finding in block.findings
+        if finding.position is None or finding.position < end_byte
     ]
     return replace(block, batches=block.batches.select_rows(is_before_end), findings=findings)

@@ -95,7 +95,7 @@ def downgrade_for_damaged_log(code: FindingCode) -> FindingCode:
     )
 
 
-def adapt_to_missing_index(code: FindingCode) -> FindingCode:
+def adapt_to_missing_offset_index(code: FindingCode) -> FindingCode:
     """The code for a time index, with the consequences if the offset index is also missing."""
     return replace(
         code,

@@ -24,16 +24,18 @@ from kfmt_cli.findings.consequences import (
 from kfmt_cli.findings.finding import FindingCode, error, note, warning
 
 
-def _reading_stop_error(name: str, meaning: str, clean_shutdown_effect: str = "") -> FindingCode:
+def _define_reading_stop_error(
+    code_name: str, meaning: str, clean_shutdown_effect: str = ""
+) -> FindingCode:
     """Damage at which reading stops. clean_shutdown_effect: what else happens without log
     recovery."""
-    effect = CONSUMERS_STOP + clean_shutdown_effect
+    consumer_effect = CONSUMERS_STOP + clean_shutdown_effect
     return error(
-        name,
+        code_name,
         meaning,
         COPY_FIRST + SEEK_NEXT_SEGMENT,
         after_crash=LOG_TRUNCATED,
-        after_clean_shutdown=effect,
+        after_clean_shutdown=consumer_effect,
     )
 
 
@@ -49,18 +51,18 @@ BATCH_TRUNCATED = error(
         "most 17 bytes are left over, every record is delivered."
     ),
 )
-LENGTH_NEGATIVE = _reading_stop_error(
+LENGTH_NEGATIVE = _define_reading_stop_error(
     "batch-length-negative",
     "A batch's length field is negative.",
     " If it is the last batch of the last segment, the broker does not start.",
 )
-LENGTH_TOO_SMALL = _reading_stop_error(
+LENGTH_TOO_SMALL = _define_reading_stop_error(
     "batch-length-too-small",
     "A batch's length field is below the minimum.",
     " If it is the last batch of the last segment and the length is less than 14, the broker does "
     "not start.",
 )
-LENGTH_TOO_BIG = _reading_stop_error(
+LENGTH_TOO_BIG = _define_reading_stop_error(
     "batch-length-too-big",
     "A batch's length field extends past the next undamaged batch or the end of the file.",
     " If the length is near 2^31, every fetch that includes this batch fails as a whole. If it is "
@@ -90,10 +92,10 @@ ZERO_TAIL = error(
         "the log unchanged and consumers get an error at the zeros."
     ),
 )
-ZERO_HOLE = _reading_stop_error(
+ZERO_HOLE = _define_reading_stop_error(
     "zero-hole", "Zeros where a batch should begin: pages lost in a crash."
 )
-GARBAGE = _reading_stop_error(
+GARBAGE = _define_reading_stop_error(
     "garbage",
     "Bytes that are not a record batch.",
     " After the last batch of the last segment: if the bytes read as a length below 14, the broker "

@@ -41,7 +41,7 @@ class FindingCode:
     """What to do, and its cost. Each of the three is None if there is nothing to report."""
 
 
-def define_code(
+def define_finding_code(
     severity: Severity,
     name: str,
     meaning: str,
@@ -53,13 +53,13 @@ def define_code(
 ) -> FindingCode:
     """A kind of finding, with the advice before the effects on a broker. on_start: the effect of
     either start."""
-    effects = after_crash or on_start, after_clean_shutdown or on_start
-    return FindingCode(name, severity, meaning, *effects, advice)
+    start_effects = after_crash or on_start, after_clean_shutdown or on_start
+    return FindingCode(name, severity, meaning, *start_effects, advice)
 
 
-error = partial(define_code, Severity.ERROR)
-warning = partial(define_code, Severity.WARNING)
-note = partial(define_code, Severity.NOTE)
+error = partial(define_finding_code, Severity.ERROR)
+warning = partial(define_finding_code, Severity.WARNING)
+note = partial(define_finding_code, Severity.NOTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,11 @@ class SeverityCounts:
     warnings: int = 0
     notes: int = 0
 
-    def add(self, code: FindingCode, n: int = 1) -> None:
+    def count_findings(self, code: FindingCode, n_findings: int = 1) -> None:
         """Add findings of a kind to the counts."""
-        self.errors += n * (code.severity is Severity.ERROR)
-        self.warnings += n * (code.severity is Severity.WARNING)
-        self.notes += n * (code.severity is Severity.NOTE)
+        self.errors += n_findings * (code.severity is Severity.ERROR)
+        self.warnings += n_findings * (code.severity is Severity.WARNING)
+        self.notes += n_findings * (code.severity is Severity.NOTE)
 
 
 @dataclass(slots=True)
@@ -125,30 +125,32 @@ class FindingCollector:
     max_per_code: int = MAX_FINDINGS
     shown_findings: list[Finding] = field(default_factory=list)
     """In order of arrival."""
-    _count_by_code: dict[str, int] = field(default_factory=dict)
-    _suppressed_codes: dict[str, FindingCode] = field(default_factory=dict)
+    _count_by_code_name: dict[str, int] = field(default_factory=dict)
+    _suppressed_code_by_name: dict[str, FindingCode] = field(default_factory=dict)
 
     def count_and_admit(self, finding: Finding) -> bool:
         """Count a finding, and return whether to show it."""
-        name = finding.code.name
-        n = self._count_by_code[name] = self._count_by_code.get(name, 0) + 1
-        if n > self.max_per_code:
-            self._suppressed_codes[name] = finding.code
-        return n <= self.max_per_code
+        code_name = finding.code.name
+        n_findings = self._count_by_code_name[code_name] = (
+            self._count_by_code_name.get(code_name, 0) + 1
+        )
+        if n_findings > self.max_per_code:
+            self._suppressed_code_by_name[code_name] = finding.code
+        return n_findings <= self.max_per_code
 
-    def add_all(self, findings: Iterable[Finding]) -> None:
+    def add_findings(self, findings: Iterable[Finding]) -> None:
         """Keep the findings to show, and count all."""
         self.shown_findings += filter(self.count_and_admit, findings)
 
-    def suppress(self, code: FindingCode, n: int) -> None:
+    def count_suppressed(self, code: FindingCode, n_findings: int) -> None:
         """Count findings of a kind that has findings here, without keeping them."""
-        self._count_by_code[code.name] += n
-        self._suppressed_codes[code.name] = code
+        self._count_by_code_name[code.name] += n_findings
+        self._suppressed_code_by_name[code.name] = code
 
-    def iter_suppressed(self) -> Iterator[tuple[FindingCode, int]]:
+    def iter_suppressed_counts(self) -> Iterator[tuple[FindingCode, int]]:
         """The kinds with more than `max_per_code` findings, each with the number not kept."""
-        for name, code in self._suppressed_codes.items():
-            yield code, self._count_by_code[name] - self.max_per_code
+        for code_name, code in self._suppressed_code_by_name.items():
+            yield code, self._count_by_code_name[code_name] - self.max_per_code
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.shown_findings)

@@ -22,56 +22,62 @@ from kfmt_cli.findings.consequences import (
 from kfmt_cli.findings.finding import FindingCode, error, note, warning
 
 
-def _used_index_error(
-    name: str,
+def _define_used_index_error(
+    code_name: str,
     meaning: str,
-    effect: str,
+    lookup_effect: str,
     advice: str = REBUILD_INDEX,
     after_crash: str = INDEX_REBUILT,
 ) -> FindingCode:
-    """An error in an index that a broker uses as is. effect: on lookups."""
-    effect_after_shutdown = INDEX_USED + effect
+    """An error in an index that a broker uses as is. lookup_effect: on lookups."""
+    effect_after_shutdown = INDEX_USED + lookup_effect
     return error(
-        name, meaning, advice, after_crash=after_crash, after_clean_shutdown=effect_after_shutdown
+        code_name,
+        meaning,
+        advice,
+        after_crash=after_crash,
+        after_clean_shutdown=effect_after_shutdown,
     )
 
 
 # The same for a transaction index.
 _used_transaction_index_error = partial(
-    _used_index_error, advice=REBUILD_TRANSACTION_INDEX, after_crash=INDEX_REBUILT + NO_WRONG_RECORD
+    _define_used_index_error,
+    advice=REBUILD_TRANSACTION_INDEX,
+    after_crash=INDEX_REBUILT + NO_WRONG_RECORD,
 )
 
-INDEX_NOT_INCREASING = _used_index_error(
+INDEX_NOT_INCREASING = _define_used_index_error(
     "index-entries-not-increasing",
     "An entry's offset or position is not greater than the previous entry's.",
     SEEKS_SKIP_RECORDS,
 )
-INDEX_POSITION_OUT_OF_LOG = _used_index_error(
+INDEX_POSITION_OUT_OF_LOG = _define_used_index_error(
     "index-position-out-of-log",
     "An entry's position is 0 or past the end of the log.",
     SEEKS_SKIP_RECORDS,
 )
-INDEX_NOT_AT_BATCH = _used_index_error(
+INDEX_NOT_AT_BATCH = _define_used_index_error(
     "index-entry-not-at-batch",
     "An entry points to a byte in the log where no batch starts.",
     SEEKS_SKIP_RECORDS,
 )
-INDEX_OFFSET_NOT_IN_LOG = _used_index_error(
+INDEX_OFFSET_NOT_IN_LOG = _define_used_index_error(
     "index-offset-not-in-log",
     "No batch at or after an entry's position contains its offset.",
     NO_FAILED_READ,
 )
-INDEX_OFFSET_BEFORE_BATCH = _used_index_error(
+INDEX_OFFSET_BEFORE_BATCH = _define_used_index_error(
     "index-offset-before-batch",
     "An entry's offset is below the base offset of the batch it points to.",
     SEEKS_SKIP_RECORDS,
 )
-INDEX_OFFSET_OUT_OF_SEGMENT = _used_index_error(
+INDEX_OFFSET_OUT_OF_SEGMENT = _define_used_index_error(
     "index-offset-out-of-segment",
     "An entry's offset is outside the segment's offset range.",
     SEEKS_SKIP_RECORDS,
 )
-INDEX_ZERO_TAIL = _used_index_error(
+INDEX_ZERO_TAIL = _define_used_index_error(
     "index-zero-tail", "An index ends in zeros although its segment is closed.", NO_SEEK_MISSED
 )
 INDEX_MISSING = error(
@@ -117,20 +123,20 @@ INDEX_IN_DAMAGE = note(
     "Entries refer to a damaged part of the log and cannot be checked.",
     "This is a consequence of damage in the log; see the findings for the log.",
 )
-TIME_INDEX_NOT_INCREASING = _used_index_error(
+TIME_INDEX_NOT_INCREASING = _define_used_index_error(
     "time-index-entries-not-increasing",
     "An entry's timestamp is not greater than the previous entry's, or its offset is lower.",
     NO_FAILED_LOOKUP,
 )
-TIME_INDEX_OFFSET_OUT_OF_SEGMENT = _used_index_error(
+TIME_INDEX_OFFSET_OUT_OF_SEGMENT = _define_used_index_error(
     "time-index-offset-out-of-segment",
     "An entry's offset is outside the segment's offset range.",
     NO_FAILED_LOOKUP,
 )
-TIME_INDEX_OFFSET_NOT_IN_LOG = _used_index_error(
+TIME_INDEX_OFFSET_NOT_IN_LOG = _define_used_index_error(
     "time-index-offset-not-in-log", "No batch contains an entry's offset.", NO_FAILED_LOOKUP
 )
-TIME_INDEX_TIMESTAMP_NOT_IN_LOG = _used_index_error(
+TIME_INDEX_TIMESTAMP_NOT_IN_LOG = _define_used_index_error(
     "time-index-timestamp-not-in-log",
     "Neither the batch nor the record at an entry's offset has the entry's timestamp.",
     " If the last entry is too high, lookups by timestamp find nothing in any later segment. "
@@ -142,7 +148,7 @@ TIME_INDEX_NOT_LARGEST = error(
     "The effect on a broker has not been tested. With the broker stopped, run kfmt rebuild-index "
     "to write a correct index.",
 )
-TIME_INDEX_ZERO_TAIL = _used_index_error(
+TIME_INDEX_ZERO_TAIL = _define_used_index_error(
     "time-index-zero-tail",
     "A time index ends in zeros although its segment is closed.",
     " Lookups by timestamp skip to the next segment. Time-based retention deletes the segment.",

@@ -24,22 +24,22 @@ class ApiSpec:
     is_removed: bool = False
     """Whether current brokers no longer support it."""
 
-    def request_header_version(self, version: int) -> int:
+    def request_header_version(self, api_version: int) -> int:
         """The header version of a request of a version."""
-        if self.key == CONTROLLED_SHUTDOWN_KEY and version == 0:
+        if self.key == CONTROLLED_SHUTDOWN_KEY and api_version == 0:
             return 0
-        return 2 if self._is_flexible(version) else 1
+        return 2 if self._is_flexible_version(api_version) else 1
 
-    def response_header_version(self, version: int) -> int:
+    def response_header_version(self, api_version: int) -> int:
         """The header version of the response to a request of a version.
 
         A client requests ApiVersions before it knows which versions the broker supports, so that
         response always has the oldest header.
         """
-        return 1 if self._is_flexible(version) and self.key != API_VERSIONS_KEY else 0
+        return 1 if self._is_flexible_version(api_version) and self.key != API_VERSIONS_KEY else 0
 
-    def _is_flexible(self, version: int) -> bool:
-        return self.flexible_since is not None and version >= self.flexible_since
+    def _is_flexible_version(self, api_version: int) -> bool:
+        return self.flexible_since is not None and api_version >= self.flexible_since
 
 
 APIS = (

@@ -11,14 +11,14 @@ from kfmt_cli.core.layout.wire_types import Int32, Int64
 _SOURCE_PACKAGE = "org.apache.kafka.storage.internals.checkpoint"
 
 
-def _partition_offsets_layout(name: str, doc: str) -> Layout:
-    """The Layout of a checkpoint with an offset for each partition. name: the file's name."""
+def _partition_offsets_layout(file_name: str, doc: str) -> Layout:
+    """The Layout of a checkpoint with an offset for each partition. file_name: the file's name."""
     fields = (
         Field("topic", String, "The topic."),
         Field("partition", Int32, "The partition."),
         Field("offset", Int64, "The offset.", unit=OFFSET_UNIT),
     )
-    return Layout(name, doc, f"{_SOURCE_PACKAGE}.OffsetCheckpointFile", fields, is_text=True)
+    return Layout(file_name, doc, f"{_SOURCE_PACKAGE}.OffsetCheckpointFile", fields, is_text=True)
 
 
 CHECKPOINTS = {

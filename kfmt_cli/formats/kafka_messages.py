@@ -49,23 +49,23 @@ _Meaning = TypeVar("_Meaning")
 
 
 @cache
-def load_definitions() -> dict[str, dict[str, Any]]:
+def load_message_definitions() -> dict[str, dict[str, Any]]:
     """Kafka's definitions by message name: the topic (`where`), the `id` in it, and the fields."""
-    data = get_data("kfmt_cli.formats", "kafka_messages_4.2.json")
-    result: dict[str, dict[str, Any]] = json.loads(data or b"")
-    return result
+    definitions_json = get_data("kfmt_cli.formats", "kafka_messages_4.2.json")
+    definition_by_name: dict[str, dict[str, Any]] = json.loads(definitions_json or b"")
+    return definition_by_name
 
 
 @cache
-def message_layout(name: str) -> Layout:
+def message_layout(message_name: str) -> Layout:
     """The Layout of a message for all of its versions; raises KeyError for an unknown name."""
-    definition = load_definitions()[name]
+    definition = load_message_definitions()[message_name]
     first_version, last_version = definition["versions"]
     return Layout(
-        name,
-        message_descriptions.MESSAGE_DESCRIPTIONS[name],
+        message_name,
+        message_descriptions.MESSAGE_DESCRIPTIONS[message_name],
         PACKAGE_BY_TOPIC.get(definition["where"], _COMMON_PACKAGE),
-        _build_fields(definition["fields"], (name,)),
+        _build_fields(definition["fields"], (message_name,)),
         versions=(first_version, last_version),
         flexible_since=definition.get("flexible_since"),
     )
@@ -80,10 +80,13 @@ def _build_fields(
 
 
 def _build_field(definition: Mapping[str, Any], path: tuple[str, ...]) -> Field:
-    name, doc = path[-1], _find_by_path(message_descriptions.FIELD_DESCRIPTIONS, path) or ""
+    field_name, doc = (
+        path[-1],
+        _find_by_path_suffix(message_descriptions.FIELD_DESCRIPTIONS, path) or "",
+    )
     type_: WireType
     if "fields" in definition:
-        struct_name = "".join(word.capitalize() for word in name.split("_"))
+        struct_name = "".join(word.capitalize() for word in field_name.split("_"))
         struct_layout = Layout(struct_name, doc, "", _build_fields(definition["fields"], path))
         type_ = (
             DeclaredListType(struct_layout)
@@ -93,21 +96,27 @@ def _build_field(definition: Mapping[str, Any], path: tuple[str, ...]) -> Field:
     else:
         element_type = _WIRE_TYPE_BY_NAME[definition["type"]]
         type_ = DeclaredListType(element_type) if "list" in definition else element_type
-    embedded_definition = _find_by_path(message_descriptions.EMBEDDED_MESSAGES, path)
+    embedded_definition = _find_by_path_suffix(message_descriptions.EMBEDDED_MESSAGES, path)
     return Field(
-        name,
+        field_name,
         type_,
         doc,
-        unit=MS_UNIT if "timestamp" in name or "timeout" in name else None,
-        symbols=_find_by_path(message_descriptions.SYMBOLS_BY_FIELD, path),
+        unit=MS_UNIT if "timestamp" in field_name or "timeout" in field_name else None,
+        symbols=_find_by_path_suffix(message_descriptions.SYMBOLS_BY_FIELD, path),
         embedded_message=None
         if embedded_definition is None
         else EmbeddedMessage(message_layout(embedded_definition[0]), *embedded_definition[1:]),
-        **{key: definition[key] for key in _VERSION_KEYS if key in definition},
+        **{
+            version_key: definition[version_key]
+            for version_key in _VERSION_KEYS
+            if version_key in definition
+        },
     )
 
 
-def _find_by_path(value_by_path: Mapping[str, _Meaning], path: tuple[str, ...]) -> _Meaning | None:
+def _find_by_path_suffix(
+    value_by_path: Mapping[str, _Meaning], path: tuple[str, ...]
+) -> _Meaning | None:
     """The value for the longest end of a path that is a key; None if no end is."""
-    suffixes = (".".join(path[start:]) for start in range(len(path)))
+    suffixes = (".".join(path[suffix_start:]) for suffix_start in range(len(path)))
     return next((value_by_path[suffix] for suffix in suffixes if suffix in value_by_path), None)

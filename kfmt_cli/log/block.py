@@ -27,17 +27,17 @@ from kfmt_cli.rows.types.batch import BATCH_ROW
 
 LOG_OVERHEAD_BYTES = 12  # offset and length field, in front of every batch of any magic
 BATCH_HEADER_BYTES = RECORD_BATCH.dtype.itemsize
-LEGACY_HEADERS = tuple(message.layout_before("key") for message in MESSAGE_LAYOUTS)
-HEADERS = (*LEGACY_HEADERS, RECORD_BATCH)  # by magic
+LEGACY_HEADER_LAYOUTS = tuple(message.layout_before_field("key") for message in MESSAGE_LAYOUTS)
+HEADER_LAYOUT_BY_MAGIC = (*LEGACY_HEADER_LAYOUTS, RECORD_BATCH)  # by magic
 NO_TIMESTAMP = -1
 NO_TIMESTAMP_TYPE = BATCH_ROW["timestamp_type"].choices.index("NoTimestampType")
 
 # Where the checksummed bytes begin, by magic.
-CRC_START_BY_MAGIC = (
-    *(header.field_start("magic") for header in LEGACY_HEADERS),
+CHECKSUMMED_START_BY_MAGIC = (
+    *(header.field_start("magic") for header in LEGACY_HEADER_LAYOUTS),
     RECORD_BATCH.field_start("attributes"),
 )
-CRC_OFFSET_BY_MAGIC = tuple(header.field_start("crc") for header in HEADERS)
+CRC_POSITION_BY_MAGIC = tuple(header.field_start("crc") for header in HEADER_LAYOUT_BY_MAGIC)
 POLYNOMIAL_BY_MAGIC = (CRC32_POLYNOMIAL, CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL)
 
 # After the first large array is freed, glibc keeps memory of that size for the next one. Otherwise
@@ -50,13 +50,13 @@ with suppress(MemoryError):
 class Block:
     """A range of a log: bytes, the batches in them, and findings.
 
-    position: position in the file of byte 0 of `data`. findings: in file order. decompressed: if
-    done ahead, the decompressed records and each batch's start and end in them.
+    data_position: position in the file of byte 0 of `data`. findings: in file order. decompressed:
+    if done ahead, the decompressed records and each batch's start and end in them.
     """
 
-    name: str
+    file_name: str
     data: bytes
-    position: int
+    data_position: int
     batches: BatchTable
     findings: list[Finding] = field(default_factory=list)
     decompressed: tuple[bytes, IntArray, IntArray] | None = None
@@ -64,78 +64,83 @@ class Block:
 
 def read_batches(
     data: bytes,
-    position: int,
+    data_position: int,
     first_batch_number: int,
-    starts: IntArray,
-    ends: IntArray,
+    batch_starts: IntArray,
+    batch_ends: IntArray,
     check_crcs: bool = True,
 ) -> BatchTable:
     """The headers of the batches at starts..ends of `data`, with their checksums computed.
 
     check_crcs: False to trust every checksum.
     """
-    batches = BatchTable.zeros(len(starts))
-    batches.start = starts
-    batches.end = ends
-    batches.position = starts + position
-    batches.size = ends - starts
-    batches.number = np.arange(first_batch_number, first_batch_number + len(starts))
-    magics = np.frombuffer(data, np.uint8)[starts + RECORD_BATCH.field_start("magic")]
+    batches = BatchTable.zeros(len(batch_starts))
+    batches.start = batch_starts
+    batches.end = batch_ends
+    batches.position = batch_starts + data_position
+    batches.size = batch_ends - batch_starts
+    batches.number = np.arange(first_batch_number, first_batch_number + len(batch_starts))
+    magics = np.frombuffer(data, np.uint8)[batch_starts + RECORD_BATCH.field_start("magic")]
     for magic in range(3):
-        rows = np.flatnonzero(magics == magic)
-        if len(rows):
-            _fill_header_columns(batches, data, rows, magic)
+        rows_of_magic = np.flatnonzero(magics == magic)
+        if len(rows_of_magic):
+            _fill_header_columns(batches, data, rows_of_magic, magic)
             if not check_crcs:
-                batches.crc_computed[rows] = batches.crc[rows]
+                batches.crc_computed[rows_of_magic] = batches.crc[rows_of_magic]
                 continue
-            batches.crc_computed[rows] = compute_region_crcs(
+            batches.crc_computed[rows_of_magic] = compute_region_crcs(
                 POLYNOMIAL_BY_MAGIC[magic],
                 data,
-                starts[rows] + CRC_START_BY_MAGIC[magic],
-                ends[rows],
+                batch_starts[rows_of_magic] + CHECKSUMMED_START_BY_MAGIC[magic],
+                batch_ends[rows_of_magic],
             )
     batches.crc_valid = batches.crc == batches.crc_computed
     return batches
 
 
-def _fill_header_columns(batches: BatchTable, data: bytes, rows: IntArray, magic: int) -> None:
+def _fill_header_columns(
+    batches: BatchTable, data: bytes, filled_rows: IntArray, magic: int
+) -> None:
     """Fill the columns of some batches, which all have this magic."""
-    layout, header_starts = HEADERS[magic], batches.start[rows]
-    columns = layout.decode_columns(
-        data, header_starts, header_starts + layout.dtype.itemsize, len(rows)
+    layout, header_starts = HEADER_LAYOUT_BY_MAGIC[magic], batches.start[filled_rows]
+    header_columns = layout.decode_columns(
+        data, header_starts, header_starts + layout.dtype.itemsize, len(filled_rows)
     )
-    row_selector: slice | IntArray = slice(None) if len(rows) == len(batches) else rows
+    row_selector: slice | IntArray = (
+        slice(None) if len(filled_rows) == len(batches) else filled_rows
+    )
 
     def set_column(name: str, values: IntArray | int) -> None:
         batches.data[batches.index_by_name[name], row_selector] = values
 
     if magic == 2:
         for layout_field in layout.fields:
-            set_column(layout_field.name, columns[layout_field.name])
-        attributes = columns.attributes
+            set_column(layout_field.name, header_columns[layout_field.name])
+        attributes = header_columns.attributes
         for bit_field in ATTRIBUTES:
             set_column(
                 bit_field.name, (attributes >> bit_field.shift) & ((1 << bit_field.width) - 1)
             )
-        set_column("last_offset", columns.base_offset + columns.last_offset_delta)
+        set_column("last_offset", header_columns.base_offset + header_columns.last_offset_delta)
         set_column(
-            "last_sequence", increment_sequence(columns.base_sequence, columns.last_offset_delta)
+            "last_sequence",
+            increment_sequence(header_columns.base_sequence, header_columns.last_offset_delta),
         )
-        for name in ("is_v2", "has_timestamp", "has_base_offset"):
-            set_column(name, 1)
+        for column in ("is_v2", "has_timestamp", "has_base_offset"):
+            set_column(column, 1)
         return
-    for name in ("magic", "crc", "attributes"):
-        set_column(name, columns[name])
-    compression = columns.attributes & COMPRESSION.mask
-    set_column("compression", compression)
-    set_column("batch_length", columns.message_size)
-    set_column("base_offset", columns.offset)
-    set_column("last_offset", columns.offset)
-    set_column("has_base_offset", compression == 0)
+    for column in ("magic", "crc", "attributes"):
+        set_column(column, header_columns[column])
+    codecs = header_columns.attributes & COMPRESSION.mask
+    set_column("compression", codecs)
+    set_column("batch_length", header_columns.message_size)
+    set_column("base_offset", header_columns.offset)
+    set_column("last_offset", header_columns.offset)
+    set_column("has_base_offset", codecs == 0)
     set_column("timestamp_type", NO_TIMESTAMP_TYPE)
     if magic == 1:
-        set_column("timestamp_type", (columns.attributes >> TIMESTAMP_TYPE.shift) & 1)
-        set_column("max_timestamp", columns.timestamp)
+        set_column("timestamp_type", (header_columns.attributes >> TIMESTAMP_TYPE.shift) & 1)
+        set_column("max_timestamp", header_columns.timestamp)
         set_column("has_timestamp", 1)
 
 
@@ -162,19 +167,22 @@ def split_runs(block: Block) -> Iterator[Block]:
     if not len(run_starts):
         yield block
         return
-    for first, end in pairwise([0, *run_starts.tolist(), len(is_v2)]):
-        yield slice_block(block, first, end)
+    for first_index, end_index in pairwise([0, *run_starts.tolist(), len(is_v2)]):
+        yield slice_block(block, first_index, end_index)
 
 
 def split_block(block: Block, max_bytes: int) -> Iterator[Block]:
     """Split a block into parts of about `max_bytes` bytes, with at least one batch each."""
-    ends = np.cumsum(block.batches.size)
-    first = 0
-    while first < len(ends):
-        previous_end = int(ends[first - 1]) if first else 0
-        end = max(int(np.searchsorted(ends, previous_end + max_bytes, "right")), first + 1)
-        yield slice_block(block, first, end)
-        first = end
+    cumulative_bytes = np.cumsum(block.batches.size)
+    first_index = 0
+    while first_index < len(cumulative_bytes):
+        bytes_before_part = int(cumulative_bytes[first_index - 1]) if first_index else 0
+        end_index = max(
+            int(np.searchsorted(cumulative_bytes, bytes_before_part + max_bytes, "right")),
+            first_index + 1,
+        )
+        yield slice_block(block, first_index, end_index)
+        first_index = end_index
 
 
 def is_legacy(run: Block) -> bool:
@@ -188,53 +196,54 @@ def _batch_position(block: Block, batch_index: int) -> int:
     return int(positions[batch_index]) if batch_index < len(positions) else 1 << 62
 
 
-def slice_block(block: Block, first: int, stop: int) -> Block:
-    """Batches [first, stop) as a block, with the findings up to the position of batch `stop`."""
-    start_position = _batch_position(block, first) if first else -1
-    end_position = _batch_position(block, stop)
+def slice_block(block: Block, first_index: int, end_index: int) -> Block:
+    """Batches [first, stop) as a block, with the findings up to the position of batch
+    `end_index`."""
+    start_position = _batch_position(block, first_index) if first_index else -1
+    end_position = _batch_position(block, end_index)
     findings = [
         finding
         for finding in block.findings
         if start_position <= (finding.position or 0) < end_position
     ]
-    batches = block.batches.select_rows(slice(first, stop))
-    return Block(block.name, block.data, block.position, batches, findings)
+    batches = block.batches.select_rows(slice(first_index, end_index))
+    return Block(block.file_name, block.data, block.data_position, batches, findings)
 
 
-def undamaged_data_batches(block: Block) -> Block:
+def undamaged_data_block(block: Block) -> Block:
     """The block with only its undamaged batches, without markers and findings."""
     is_undamaged_data = (block.batches.control == 0) & (block.batches.crc_valid == 1)
     batches = (
         block.batches if is_undamaged_data.all() else block.batches.select_rows(is_undamaged_data)
     )
-    return Block(block.name, block.data, block.position, batches)
+    return Block(block.file_name, block.data, block.data_position, batches)
 
 
 def batch_finding(
     block: Block, batch_index: int, code: FindingCode, message: str, **details: Any
 ) -> Finding:
     """A finding about a batch of the block; `message` follows "batch N: "."""
-    return create_batch_finding(block, batch_index, code, f": {message}", **details)
+    return create_batch_finding_with_detail(block, batch_index, code, f": {message}", **details)
 
 
-def create_batch_finding(
+def create_batch_finding_with_detail(
     block: Block,
     batch_index: int,
     code: FindingCode,
-    text: str,
+    detail: str,
     *,
     expected: str | int | None = None,
     found: str | int | None = None,
     position: int | None = None,
     offset: int | None = None,
 ) -> Finding:
-    """A finding about a batch of the block. text: the text after "batch N"."""
+    """A finding about a batch of the block. detail: the text after "batch N"."""
     batches = block.batches
     return Finding(
-        file=block.name,
+        file=block.file_name,
         code=code,
         position=int(batches.position[batch_index]) if position is None else position,
-        detail=text,
+        detail=detail,
         offset=int(batches.base_offset[batch_index]) if offset is None else offset,
         expected=expected,
         found=found,

@@ -41,49 +41,53 @@ def fill_control_columns(block: Block, records: RecordColumns) -> Iterator[Findi
     rows = records.rows
     batch_of_row = records.batch_of_row
     is_control = block.batches.control[batch_of_row] == 1
-    for name in ("control", "has_marker"):
-        rows[name] = 0
+    for column in ("control", "has_marker"):
+        rows[column] = 0
     rows.control_type = -1
-    has_key = is_control & (rows.key_size >= CONTROL_KEY_BYTES)
-    key_rows = np.flatnonzero(has_key)
+    has_complete_key = is_control & (rows.key_size >= CONTROL_KEY_BYTES)
+    key_rows = np.flatnonzero(has_complete_key)
     payload_starts = rows.key[key_rows]
-    keys = CONTROL_RECORD_KEY.decode_columns(
+    decoded_keys = CONTROL_RECORD_KEY.decode_columns(
         records.data, payload_starts, payload_starts + CONTROL_KEY_BYTES, len(key_rows)
     )
     rows.control[key_rows] = 1
-    rows.control_type[key_rows] = keys.type
-    rows.control_version[key_rows] = keys.version
-    is_marker = has_key & np.isin(rows.control_type, MARKER_TYPES)
+    rows.control_type[key_rows] = decoded_keys.type
+    rows.control_version[key_rows] = decoded_keys.version
+    is_marker = has_complete_key & np.isin(rows.control_type, MARKER_TYPES)
     marker_rows = np.flatnonzero(is_marker & (rows.value_size >= MARKER_BYTES))
     payload_starts = rows.value[marker_rows]
-    markers = END_TXN_MARKER.decode_columns(
+    decoded_markers = END_TXN_MARKER.decode_columns(
         records.data, payload_starts, payload_starts + MARKER_BYTES, len(marker_rows)
     )
     rows.has_marker[marker_rows] = 1
-    rows.coordinator_epoch[marker_rows] = markers.coordinator_epoch
-    yield from _fill_kraft_contents(block, records, batch_of_row, has_key)
-    is_malformed = (is_control & ~has_key) | (is_marker & (rows.has_marker == 0))
+    rows.coordinator_epoch[marker_rows] = decoded_markers.coordinator_epoch
+    yield from _fill_kraft_columns(block, records, batch_of_row, has_complete_key)
+    is_malformed = (is_control & ~has_complete_key) | (is_marker & (rows.has_marker == 0))
     for row in np.flatnonzero(is_malformed).tolist():
         yield batch_finding(
             block,
             int(batch_of_row[row]),
             codes.CONTROL_MALFORMED,
-            f"control record with {_format_size('key', rows.key_size[row])} (at least "
+            f"control record with {_describe_size('key', rows.key_size[row])} (at least "
             f"{CONTROL_KEY_BYTES} "
-            f"needed) and {_format_size('value', rows.value_size[row])} (a marker has "
+            f"needed) and {_describe_size('value', rows.value_size[row])} (a marker has "
             f"{MARKER_BYTES})",
             offset=int(rows.offset[row]),
         )
 
 
-def _fill_kraft_contents(
-    block: Block, records: RecordColumns, batch_of_row: IntArray, has_key: BoolArray
+def _fill_kraft_columns(
+    block: Block, records: RecordColumns, batch_of_row: IntArray, has_complete_key: BoolArray
 ) -> Iterator[Finding]:
     """Fill the contents of KRaft control records; yields findings for malformed ones."""
     rows = records.rows
     rows.has_control_data = 0
     control_types = rows.control_type
-    is_kraft = has_key & (control_types >= FIRST_KRAFT_TYPE) & (control_types < len(CONTROL_TYPES))
+    is_kraft = (
+        has_complete_key
+        & (control_types >= FIRST_KRAFT_TYPE)
+        & (control_types < len(CONTROL_TYPES))
+    )
     kraft_rows = np.flatnonzero(is_kraft)
     if not len(kraft_rows):
         return
@@ -94,34 +98,36 @@ def _fill_kraft_contents(
     )
     from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 
-    texts: list[bytes] = []
-    text_start = len(records.data)
+    json_texts: list[bytes] = []
+    json_start = len(records.data)
     for row in kraft_rows.tolist():
-        start, size = int(rows.value[row]), int(rows.value_size[row])
-        message_type = KRAFT_LAYOUT_BY_TYPE[int(rows.control_type[row])]
-        value = records.data[start : start + max(size, 0)]
-        layout = find_version_prefixed_layout(message_type, value, 0, len(value))
-        decoded_message = None if layout is None else read_message(layout, value, 0, len(value))
+        value_start, value_size = int(rows.value[row]), int(rows.value_size[row])
+        message_layout = KRAFT_LAYOUT_BY_TYPE[int(rows.control_type[row])]
+        value = records.data[value_start : value_start + max(value_size, 0)]
+        version_layout = find_version_prefixed_layout(message_layout, value, 0, len(value))
+        decoded_message = (
+            None if version_layout is None else read_message(version_layout, value, 0, len(value))
+        )
         error = "its value lacks a version" if decoded_message is None else decoded_message.error
         if error is not None:
-            message = f"control record whose value is not a valid {message_type.name}: {error}"
+            message = f"control record whose value is not a valid {message_layout.name}: {error}"
             offset = int(rows.offset[row])
             yield batch_finding(
                 block, int(batch_of_row[row]), codes.PAYLOAD_MALFORMED, message, offset=offset
             )
-        if layout is None or decoded_message is None:
+        if version_layout is None or decoded_message is None:
             continue
-        text = json_text(message_to_json(layout, decoded_message.values)).encode()
-        for name, column_value in zip(
-            _CONTROL_DATA_COLUMNS, (1, text_start, len(text)), strict=True
+        json_bytes = json_text(message_to_json(version_layout, decoded_message.values)).encode()
+        for column, column_value in zip(
+            _CONTROL_DATA_COLUMNS, (1, json_start, len(json_bytes)), strict=True
         ):
-            rows.data[rows.index_by_name[name], row] = column_value
-        texts.append(text)
-        text_start += len(text)
-    records.data = b"".join([records.data, *texts]) if texts else records.data
+            rows.data[rows.index_by_name[column], row] = column_value
+        json_texts.append(json_bytes)
+        json_start += len(json_bytes)
+    records.data = b"".join([records.data, *json_texts]) if json_texts else records.data
 
 
-def _format_size(noun: str, size: int) -> str:
+def _describe_size(noun: str, size: int) -> str:
     return f"a null {noun}" if size < 0 else f"a {noun} of {size} bytes"
 
 
@@ -130,19 +136,19 @@ def fill_control_types(block: Block) -> None:
     batches = block.batches
     batches.control_type = -1
     is_uncompressed_control = (batches.control == 1) & (batches.compression == 0)
-    batch_rows = np.flatnonzero(is_uncompressed_control & (batches.is_v2 == 1))
-    if not len(batch_rows):
+    control_rows = np.flatnonzero(is_uncompressed_control & (batches.is_v2 == 1))
+    if not len(control_rows):
         return
-    starts = batches.start[batch_rows] + BATCH_HEADER_BYTES
+    payload_starts = batches.start[control_rows] + BATCH_HEADER_BYTES
     record_columns = RECORD.decode_columns(
-        block.data, starts, batches.end[batch_rows], len(batch_rows)
+        block.data, payload_starts, batches.end[control_rows], len(control_rows)
     )
     record_ends = record_columns.regions[2]
     nonempty_indexes = np.flatnonzero(np.diff(record_ends, prepend=0))
-    first_records = np.concatenate([[0], record_ends[:-1]])[nonempty_indexes]
-    has_key = record_columns.key_size[first_records] >= CONTROL_KEY_BYTES
-    starts = record_columns.key[first_records][has_key]
-    keys = CONTROL_RECORD_KEY.decode_columns(
-        block.data, starts, starts + CONTROL_KEY_BYTES, len(starts)
+    first_record_rows = np.concatenate([[0], record_ends[:-1]])[nonempty_indexes]
+    has_complete_key = record_columns.key_size[first_record_rows] >= CONTROL_KEY_BYTES
+    payload_starts = record_columns.key[first_record_rows][has_complete_key]
+    decoded_keys = CONTROL_RECORD_KEY.decode_columns(
+        block.data, payload_starts, payload_starts + CONTROL_KEY_BYTES, len(payload_starts)
     )
-    batches.control_type[batch_rows[nonempty_indexes[has_key]]] = keys.type
+    batches.control_type[control_rows[nonempty_indexes[has_complete_key]]] = decoded_keys.type

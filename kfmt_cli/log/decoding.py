@@ -26,7 +26,7 @@ def read_lazy_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
     return read_records(run, limit) if is_legacy(run) else read_lazy_v2_records(run, limit)
 
 
-def split_resolved_runs(block: Block, limit: DecompressionLimit) -> Iterator[Block]:
+def iter_runs_with_base_offsets(block: Block, limit: DecompressionLimit) -> Iterator[Block]:
     """The runs of a block; fills each wrapper's base offset, which only decoding shows."""
     for run in split_runs(block):
         if is_legacy(run) and run.batches.compression.any():

@@ -33,24 +33,24 @@ def decompress_ahead(block: Block, limit: DecompressionLimit) -> Iterator[Block]
     if not batches.compression.any() or not batches.is_v2.all():
         yield block
         return
-    first = part_bytes = 0
-    chunks: list[bytes] = []
-    for i, chunk in enumerate(_iter_record_bytes(block, limit, block.findings), 1):
-        chunks.append(chunk)
-        part_bytes += len(chunk)
-        if part_bytes >= MAX_DECOMPRESSED_BLOCK_BYTES or i == len(batches):
-            part = slice_block(block, first, i)
-            part.decompressed = _join_chunks(chunks)
-            yield part
-            first, part_bytes, chunks = i, 0, []
+    first_index = part_bytes = 0
+    record_chunks: list[bytes] = []
+    for end_index, record_chunk in enumerate(_iter_record_bytes(block, limit, block.findings), 1):
+        record_chunks.append(record_chunk)
+        part_bytes += len(record_chunk)
+        if part_bytes >= MAX_DECOMPRESSED_BLOCK_BYTES or end_index == len(batches):
+            block_part = slice_block(block, first_index, end_index)
+            block_part.decompressed = _join_chunks(record_chunks)
+            yield block_part
+            first_index, part_bytes, record_chunks = end_index, 0, []
 
 
-def must_decode_separately(block: Block) -> bool:
+def needs_separate_decoding(block: Block) -> bool:
     """Whether a block must be processed separately, because a large batch needs much memory."""
-    n_bytes = len(block.data) + (
+    block_bytes = len(block.data) + (
         len(block.decompressed[0]) if block.decompressed is not None else 0
     )
-    return n_bytes > 2 * MAX_DECOMPRESSED_BLOCK_BYTES
+    return block_bytes > 2 * MAX_DECOMPRESSED_BLOCK_BYTES
 
 
 def _iter_record_bytes(
@@ -64,18 +64,20 @@ def _iter_record_bytes(
         batches.magic,
         batches.compression,
     )
-    rows = zip(*(column.tolist() for column in header_columns), strict=True)
-    for i, (start, end, magic, codec) in enumerate(rows):
-        chunk = block.data[start:end]
-        if codec and chunk:
-            decompressed_chunk = decompress_batch(block, i, magic, codec, chunk, limit, findings)
+    header_rows = zip(*(column.tolist() for column in header_columns), strict=True)
+    for batch_index, (start, end, magic, codec) in enumerate(header_rows):
+        record_chunk = block.data[start:end]
+        if codec and record_chunk:
+            decompressed_chunk = decompress_batch(
+                block, batch_index, magic, codec, record_chunk, limit, findings
+            )
             if decompressed_chunk is None:
-                batches.unreadable[i] = 1
-            chunk = decompressed_chunk or b""
-        yield chunk
+                batches.unreadable[batch_index] = 1
+            record_chunk = decompressed_chunk or b""
+        yield record_chunk
 
 
-def record_bytes(
+def record_bytes_and_ranges(
     block: Block, limit: DecompressionLimit, findings: list[Finding]
 ) -> tuple[bytes, IntArray, IntArray]:
     """The bytes of the records, decompressed if needed, and each batch's start and end in them."""
@@ -87,8 +89,8 @@ def record_bytes(
 
 def _join_chunks(chunks: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
     """The chunks joined, with the start and end of each."""
-    ends = np.cumsum([len(chunk) for chunk in chunks])
-    return b"".join(chunks), np.concatenate([[0], ends[:-1]]), ends
+    chunk_ends = np.cumsum([len(chunk) for chunk in chunks])
+    return b"".join(chunks), np.concatenate([[0], chunk_ends[:-1]]), chunk_ends
 
 
 def decompress_batch(
@@ -96,7 +98,7 @@ def decompress_batch(
     batch_index: int,
     magic: int,
     codec: int,
-    data: bytes,
+    stored_bytes: bytes,
     limit: DecompressionLimit,
     findings: list[Finding],
 ) -> bytes | None:
@@ -104,7 +106,9 @@ def decompress_batch(
     if codec >= len(CODECS) - (magic < 2):
         return None  # reported when the header was checked
     try:
-        return decompress(CODECS[codec], data, limit.max_output_bytes(len(data)), magic)
+        return decompress(
+            CODECS[codec], stored_bytes, limit.max_output_bytes(len(stored_bytes)), magic
+        )
     except DecompressionLimitError as error:
         findings.append(batch_finding(block, batch_index, codes.DECOMPRESSION_LIMIT, str(error)))
     except CompressionError as error:

@@ -15,19 +15,19 @@ from kfmt_cli.formats.batch import MAX_SEQUENCE, NO_SEQUENCE
 from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import fill_control_columns, fill_control_types
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.records import RecordColumns, expansion_program, fill_from_batches
+from kfmt_cli.log.records import RecordColumns, build_expand_program, fill_columns_from_batches
 from kfmt_cli.rows.columnar_rows import ColumnarRows, NestedRows
 from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.record import DECODED_COLUMNS, DECODED_RECORD_ROW, RECORD_ROW
 from kfmt_cli.topics.decoder import DecodedPayload, Decoder
 
-_BATCH_PROGRAM = expansion_program(
+_BATCH_COLUMNS_PROGRAM = build_expand_program(
     ("batch_position", "position", None, None),
     ("file_number", "file_number", None, None),
     ("timestamp_type", "timestamp_type", None, None),
     ("is_v2", "is_v2", None, None),
 )
-_V2_PROGRAM = expansion_program(
+_V2_COLUMNS_PROGRAM = build_expand_program(
     ("position", "records_position", "at", None),
     ("has_position", "is_plain", None, None),
     ("sequence", "base_sequence", "offset_delta", "has_sequence"),
@@ -69,12 +69,12 @@ def fill_derived_columns(block: Block, records: RecordColumns) -> None:
     if not len(batches):
         return
     if not batches.is_v2[0]:
-        fill_from_batches(block, records, _BATCH_PROGRAM[:2])
+        fill_columns_from_batches(block, records, _BATCH_COLUMNS_PROGRAM[:2])
         return
     batches.is_plain = batches.compression == 0
     batches.has_sequence = batches.base_sequence >= 0
-    fill_from_batches(block, records, _BATCH_PROGRAM)
-    fill_from_batches(block, records, _V2_PROGRAM)
+    fill_columns_from_batches(block, records, _BATCH_COLUMNS_PROGRAM)
+    fill_columns_from_batches(block, records, _V2_COLUMNS_PROGRAM)
     if batches.has_sequence.any():
         rows.sequence = np.where(
             rows.sequence > MAX_SEQUENCE, rows.sequence & MAX_SEQUENCE, rows.sequence
@@ -97,12 +97,12 @@ def decode_payloads(
     payload_columns = [
         column for name in DECODED_COLUMNS for column in (name, f"{name}_size", f"has_{name}")
     ]
-    table = records.rows.with_columns(payload_columns)
-    texts: list[bytes] = []
-    text_start = len(records.data)
+    record_table = records.rows.with_columns(payload_columns)
+    payload_texts: list[bytes] = []
+    payload_text_start = len(records.data)
     column_names = ("control", "key", "key_size", "value", "value_size")
     for row, (control, *starts_and_sizes) in enumerate(
-        zip(*(table[name].tolist() for name in column_names), strict=True)
+        zip(*(record_table[name].tolist() for name in column_names), strict=True)
     ):
         if control:
             continue
@@ -118,14 +118,18 @@ def decode_payloads(
                 records.findings.append(
                     _malformed_payload_finding(block, records, row, name, payload)
                 )
-            text = (
-                format_message(payload.values) if as_text else json_text(payload.values)
+            payload_text = (
+                format_message(payload.json_values) if as_text else json_text(payload.json_values)
             ).encode()
-            table.data[table.index_by_name[name] + np.arange(3), row] = text_start, len(text), 1
-            texts.append(text)
-            text_start += len(text)
-    data = b"".join([records.data, *texts])
-    return ColumnarRows(DECODED_RECORD_ROW, table, data, records.headers)
+            record_table.data[record_table.index_by_name[name] + np.arange(3), row] = (
+                payload_text_start,
+                len(payload_text),
+                1,
+            )
+            payload_texts.append(payload_text)
+            payload_text_start += len(payload_text)
+    joined_data = b"".join([records.data, *payload_texts])
+    return ColumnarRows(DECODED_RECORD_ROW, record_table, joined_data, records.headers)
 
 
 def _malformed_payload_finding(
@@ -135,7 +139,8 @@ def _malformed_payload_finding(
     batch_index = int(np.searchsorted(records.row_ends, row, side="right"))
     offset = int(records.rows.offset[row])
     message = (
-        f"offset {offset}: the {column.removeprefix('decoded_')} is not a valid {payload.name}: "
+        f"offset {offset}: the {column.removeprefix('decoded_')} is not a valid "
+        f"{payload.message_name}: "
         f"{payload.error}"
     )
     return batch_finding(block, batch_index, codes.PAYLOAD_MALFORMED, message, offset=offset)

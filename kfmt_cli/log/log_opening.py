@@ -12,8 +12,8 @@ from kfmt_cli.core.source import Source
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds import UNKNOWN_KIND, is_transient_file
 from kfmt_cli.disk.kinds.foreign import (
-    KNOWN_OTHER_FILES,
-    SIGNATURE_BYTES,
+    MAX_SIGNATURE_BYTES,
+    OTHER_BROKER_FILES,
     describe_foreign_file,
     has_compressed_signature,
 )
@@ -25,7 +25,7 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
 
 # Below this, threads cost more than they save.
-LARGE_BYTES = 4 << 20
+MIN_LARGE_LOG_BYTES = 4 << 20
 SourceWrapper = Callable[[InputFile, Source], Source]
 
 
@@ -47,7 +47,7 @@ class OpenLog:
     @property
     def is_large(self) -> bool:
         """Whether threads pay off; never for a stream, whose rows must appear as it grows."""
-        return self.size is not None and self.size > LARGE_BYTES
+        return self.size is not None and self.size > MIN_LARGE_LOG_BYTES
 
 
 @contextmanager
@@ -61,12 +61,12 @@ def open_log(
     """
     require_log(file)
     with closing(wrap_source(file, open_source(file.path, file.name))) as source:
-        first_bytes = source.read_block(0, SIGNATURE_BYTES, 1)
+        first_bytes = source.read_block(0, MAX_SIGNATURE_BYTES, 1)
         if not first_bytes and source.size is not None and file.kind is UNKNOWN_KIND:
             raise InputError(f"{file.name}: empty, and not named like a log segment")
         base_offset = file.base_offset if file.kind is LOG_KIND else None
         reader = LogReader(source, base_offset, read_ahead)
-        blocks = _reject_foreign(file, reader, first_bytes)
+        blocks = _require_kafka_blocks(file, reader, first_bytes)
         if file.kind is KRAFT_SNAPSHOT_KIND and not is_transient_file(file.path):
             from kfmt_cli.log.kraft_snapshot import iter_with_snapshot_findings
 
@@ -76,25 +76,27 @@ def open_log(
 
 def require_log(file: InputFile) -> None:
     """Raise InputError if a file is named like one of Kafka's other files."""
-    if not file.kind.holds_batches and file.kind is not UNKNOWN_KIND:
+    if not file.kind.has_batches and file.kind is not UNKNOWN_KIND:
         raise InputError(f"{file.name}: this is {file.kind.description}, not a log segment")
-    if file.kind is UNKNOWN_KIND and Path(file.path).name in KNOWN_OTHER_FILES:
+    if file.kind is UNKNOWN_KIND and Path(file.path).name in OTHER_BROKER_FILES:
         raise InputError(f"{file.name}: a Kafka file without batches")
 
 
-def format_no_batch(name: str) -> str:
+def no_batch_message(file_name: str) -> str:
     """The message for a file without a batch."""
-    return f"{name}: not a Kafka log segment: no batch found"
+    return f"{file_name}: not a Kafka log segment: no batch found"
 
 
-def _describe_foreign(first_bytes: bytes) -> str | None:
+def _find_foreign_description(first_bytes: bytes) -> str | None:
     """The description of a foreign file that begins with these bytes; None if unknown."""
     return (
         REDPANDA_MESSAGE if is_redpanda_batch(first_bytes) else describe_foreign_file(first_bytes)
     )
 
 
-def _reject_foreign(file: InputFile, reader: LogReader, first_bytes: bytes) -> Iterator[Block]:
+def _require_kafka_blocks(
+    file: InputFile, reader: LogReader, first_bytes: bytes
+) -> Iterator[Block]:
     """The reader's blocks; raises InputError immediately if the file has no batch."""
     blocks = reader.iter_blocks()
     first_block = next(blocks, None)
@@ -104,15 +106,17 @@ def _reject_foreign(file: InputFile, reader: LogReader, first_bytes: bytes) -> I
     if has_compressed_signature(first_bytes) and not (
         has_batches and first_block.batches.position[0] == 0
     ):
-        raise InputError(f"{file.name}: not a Kafka log segment: {_describe_foreign(first_bytes)}")
+        raise InputError(
+            f"{file.name}: not a Kafka log segment: {_find_foreign_description(first_bytes)}"
+        )
     if has_batches or reader.has_plausible_batch:
         return chain([first_block], blocks)
-    description = _describe_foreign(first_bytes)
-    if file.has_broker_name and not description:
+    foreign_description = _find_foreign_description(first_bytes)
+    if file.has_broker_name and not foreign_description:
         return chain([first_block], blocks)
     second_block = next(blocks, None)
-    if second_block is None and description:
-        raise InputError(f"{file.name}: not a Kafka log segment: {description}")
+    if second_block is None and foreign_description:
+        raise InputError(f"{file.name}: not a Kafka log segment: {foreign_description}")
     if second_block is None:
-        raise InputError(format_no_batch(file.name))
+        raise InputError(no_batch_message(file.name))
     return chain([first_block, second_block], blocks)

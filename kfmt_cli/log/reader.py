@@ -25,7 +25,7 @@ from kfmt_cli.rows.log_tables import BatchTable
 if TYPE_CHECKING:
     from kfmt_cli.log.damage.analyzer import DamageAnalyzer
 
-BLOCK_BYTES = 1 << 21
+MAX_BLOCK_BYTES = 1 << 21
 FIRST_BLOCK_BYTES = 1 << 16  # small, so that the first rows of a huge file appear at once
 LARGE_BATCH_BYTES = 64 << 20  # a larger batch is checked in chunks before it is read into memory
 
@@ -71,52 +71,62 @@ class LogReader:
         self._has_compressed_sets = False
         self._walk_buffer = np.empty((3, 1024), np.int64)
         self.n_batches = 0
-        self.state = ReaderState(0, 0, first_block_bytes, base_offset, False)
+        self.reader_state = ReaderState(0, 0, first_block_bytes, base_offset, False)
         self.has_plausible_batch = False
         self.bytes_read = 0
 
-    def resume(self, state: ReaderState) -> Iterator[Block]:
+    def iter_blocks_from_state(self, reader_state: ReaderState) -> Iterator[Block]:
         """The blocks from a state onward; the state may be another reader's of the same file.
         Raises InputError."""
-        self.n_batches, self._first_block_bytes = state.n_batches, state.next_block_bytes
-        self._next_offset, self._has_compressed_sets = state.next_offset, state.has_compressed_sets
-        return self.iter_blocks(state.position)
+        self.n_batches, self._first_block_bytes = (
+            reader_state.n_batches,
+            reader_state.next_block_bytes,
+        )
+        self._next_offset, self._has_compressed_sets = (
+            reader_state.next_offset,
+            reader_state.has_compressed_sets,
+        )
+        return self.iter_blocks(reader_state.position)
 
-    def iter_blocks(self, start: int = 0) -> Iterator[Block]:
+    def iter_blocks(self, start_position: int = 0) -> Iterator[Block]:
         """The blocks in order; raises InputError if the file cannot be read.
 
-        start: a byte where a batch begins.
+        start_position: a byte where a batch begins.
         """
-        position = start
+        position = start_position
         block_bytes = self._first_block_bytes
-        min_bytes = 1
+        min_read_bytes = 1
         while True:
-            data = self._source.read_block(position, max(block_bytes, min_bytes), min_bytes)
+            data = self._source.read_block(
+                position, max(block_bytes, min_read_bytes), min_read_bytes
+            )
             if not data:
                 self.bytes_read = position
                 return
-            starts, ends, stop_reason = self._walk_batches(data)
-            block_bytes = min(2 * block_bytes, BLOCK_BYTES)
-            if len(starts):
+            batch_starts, batch_ends, stop_reason = self._find_batch_ranges(data)
+            block_bytes = min(2 * block_bytes, MAX_BLOCK_BYTES)
+            if len(batch_starts):
                 if self._read_ahead:
-                    self._source.prefetch(position + int(ends[-1]), block_bytes)
-                block, position = self._build_block(data, position, starts, ends)
+                    self._source.prefetch_block(position + int(batch_ends[-1]), block_bytes)
+                block, position = self._build_block(data, position, batch_starts, batch_ends)
                 self.has_plausible_batch = True
             elif stop_reason == _NEEDS_MORE and len(data) < (
-                needed_bytes := self._needed_bytes(data, position)
+                batch_bytes := self._credible_batch_bytes(data, position)
             ):
-                if min_bytes < needed_bytes:
-                    min_bytes = needed_bytes
+                if min_read_bytes < batch_bytes:
+                    min_read_bytes = batch_bytes
                     continue
-                block, position = self._read_damage(position, stop_reason)
+                block, position = self._read_damaged_block(position, stop_reason)
             else:
-                block, position = self._read_damage(position, stop_reason)
-            self._source.release(position - LOG_OVERHEAD_BYTES)  # a truncated batch may share bytes
-            self.state = ReaderState(
+                block, position = self._read_damaged_block(position, stop_reason)
+            self._source.release_bytes_before(
+                position - LOG_OVERHEAD_BYTES
+            )  # a truncated batch may share bytes
+            self.reader_state = ReaderState(
                 position, self.n_batches, block_bytes, self._next_offset, self._has_compressed_sets
             )
             yield block
-            min_bytes = 1
+            min_read_bytes = 1
 
     @cached_property
     def _damage_analyzer(self) -> DamageAnalyzer:
@@ -125,29 +135,31 @@ class LogReader:
 
         return DamageAnalyzer(self._source)
 
-    def _needed_bytes(self, data: bytes, position: int) -> int:
+    def _credible_batch_bytes(self, data: bytes, position: int) -> int:
         """The size of the batch at the start of `data`; 0 if it is not credible."""
         if len(data) < BYTES_UP_TO_MAGIC:
             return BYTES_UP_TO_MAGIC
-        n_bytes = LOG_OVERHEAD_BYTES + int.from_bytes(data[8:12], "big")
-        size = self._source.size
+        batch_bytes = LOG_OVERHEAD_BYTES + int.from_bytes(data[8:12], "big")
+        source_bytes = self._source.size
         if (
-            size is not None
-            and position + n_bytes > size
-            and not self._source.read_block(position + n_bytes - 1, 1, 1)
+            source_bytes is not None
+            and position + batch_bytes > source_bytes
+            and not self._source.read_block(position + batch_bytes - 1, 1, 1)
         ):
             return 0  # and the file has not grown since it was opened
-        if n_bytes > self._source.max_block_bytes:
+        if batch_bytes > self._source.max_block_bytes:
             return 0
-        if n_bytes > LARGE_BATCH_BYTES and not self._damage_analyzer.is_batch_start(position):
+        if batch_bytes > LARGE_BATCH_BYTES and not self._damage_analyzer.is_batch_start(position):
             return 0
-        return n_bytes
+        return batch_bytes
 
-    def _walk_batches(self, data: bytes) -> tuple[IntArray, IntArray, int]:
-        regions = np.array([[0], [len(data)], [0], [0]], np.int64)
+    def _find_batch_ranges(self, data: bytes) -> tuple[IntArray, IntArray, int]:
+        walk_regions = np.array([[0], [len(data)], [0], [0]], np.int64)
         while True:
-            n_batches = scan.walk_batches(data, regions, MIN_LENGTH_BY_MAGIC, self._walk_buffer)
-            stop_reason = int(regions[3, 0])
+            n_batches = scan.walk_batches(
+                data, walk_regions, MIN_LENGTH_BY_MAGIC, self._walk_buffer
+            )
+            stop_reason = int(walk_regions[3, 0])
             if stop_reason != _BUFFER_FULL:
                 return (
                     self._walk_buffer[0, :n_batches].copy(),
@@ -157,34 +169,39 @@ class LogReader:
             self._walk_buffer = np.empty((3, len(data) // BYTES_UP_TO_MAGIC + 1), np.int64)
 
     def _build_block(
-        self, data: bytes, position: int, starts: IntArray, ends: IntArray
+        self, data: bytes, position: int, batch_starts: IntArray, batch_ends: IntArray
     ) -> tuple[Block, int]:
         """The block of these batches, and where reading continues."""
-        batches = read_batches(data, position, self.n_batches, starts, ends, self._check_crcs)
+        batches = read_batches(
+            data, position, self.n_batches, batch_starts, batch_ends, self._check_crcs
+        )
         block = Block(self._source.name, data, position, batches)
-        next_position = position + int(ends[-1])
+        next_position = position + int(batch_ends[-1])
         if not batches.crc_valid.all():
-            next_position = self._check_lengths(block, next_position)
+            next_position = self._resolve_batch_lengths(block, next_position)
         self._update_next_offset(block)
         self.n_batches += len(block.batches)
         return block, next_position
 
-    def _check_lengths(self, block: Block, next_position: int) -> int:
+    def _resolve_batch_lengths(self, block: Block, next_position: int) -> int:
         """Decide for each batch that fails its checksum whether its length is credible.
 
         Returns where reading continues."""
         batches = block.batches
         continuing_rows = self._continuing_rows(batches)
-        for i in np.flatnonzero(batches.crc_valid == 0).tolist():
-            position, size = int(batches.position[i]), int(batches.size[i])
+        for row in np.flatnonzero(batches.crc_valid == 0).tolist():
+            position, size = int(batches.position[row]), int(batches.size[row])
             self._damage_analyzer.may_have_compressed_sets = self._has_compressed_sets
-            verdict = self._damage_analyzer.classify_length(
-                position, size, i + 1 < len(batches), self._min_offset(batches, continuing_rows, i)
+            verdict = self._damage_analyzer.classify_batch_length(
+                position,
+                size,
+                row + 1 < len(batches),
+                self._min_offset(batches, continuing_rows, row),
             )
             if verdict is None:
                 continue
             # The length is wrong: drop this batch and the batches found by following it.
-            block.batches = batches.select_rows(slice(0, i))
+            block.batches = batches.select_rows(slice(0, row))
             block.findings.append(verdict.finding)
             if verdict.is_intact:
                 self._append_fixed_batch(block, position, verdict.next_position)
@@ -200,34 +217,37 @@ class LogReader:
         base_offsets = batches.base_offset[valid_rows]
         last_offsets = batches.last_offset[valid_rows]
         previous_last_offsets = np.concatenate([[(self._next_offset or 0) - 1], last_offsets[:-1]])
-        rows: IntArray = valid_rows[base_offsets == previous_last_offsets + 1]
-        return rows
+        continuing_rows: IntArray = valid_rows[base_offsets == previous_last_offsets + 1]
+        return continuing_rows
 
     def _min_offset(self, batches: BatchTable, continuing_rows: IntArray, row: int) -> int | None:
         """The lowest offset that the batch at `row` can have, None if unknown."""
-        n_earlier = int(np.searchsorted(continuing_rows, row))
-        if not n_earlier:
+        n_earlier_rows = int(np.searchsorted(continuing_rows, row))
+        if not n_earlier_rows:
             return self._next_offset
-        return int(batches.last_offset[continuing_rows[n_earlier - 1]]) + 1
+        return int(batches.last_offset[continuing_rows[n_earlier_rows - 1]]) + 1
 
-    def _append_fixed_batch(self, block: Block, position: int, end: int) -> None:
+    def _append_fixed_batch(self, block: Block, position: int, batch_end: int) -> None:
         """Append the batch at position..end, which is intact except for its length field."""
-        data = self._source.read_block(position, end - position, end - position)
-        number = self.n_batches + len(block.batches)
-        starts, ends = np.array([0]), np.array([len(data)])
-        batch = read_batches(data, position, number, starts, ends)
+        batch_data = self._source.read_block(position, batch_end - position, batch_end - position)
+        batch_number = self.n_batches + len(block.batches)
+        batch_starts, batch_ends = np.array([0]), np.array([len(batch_data)])
+        fixed_batches = read_batches(batch_data, position, batch_number, batch_starts, batch_ends)
         data_shift = len(block.data)
-        batch.start += data_shift
-        batch.end += data_shift
-        block.batches = type(batch)(
-            batch.index_by_name, np.concatenate([block.batches.data, batch.data], axis=1)
+        fixed_batches.start += data_shift
+        fixed_batches.end += data_shift
+        block.batches = type(fixed_batches)(
+            fixed_batches.index_by_name,
+            np.concatenate([block.batches.data, fixed_batches.data], axis=1),
         )
         # A message is decoded by its own length field; the table keeps the stored length.
         block.data += (
-            data[:8] + (end - position - LOG_OVERHEAD_BYTES).to_bytes(4, "big") + data[12:]
+            batch_data[:8]
+            + (batch_end - position - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
+            + batch_data[12:]
         )
 
-    def _read_damage(self, position: int, stop_reason: int) -> tuple[Block, int]:
+    def _read_damaged_block(self, position: int, stop_reason: int) -> tuple[Block, int]:
         """The block for a byte where no batch begins, and where reading continues."""
         self._damage_analyzer.may_have_compressed_sets = self._has_compressed_sets
         verdict = self._damage_analyzer.classify_damage(position, stop_reason, self._next_offset)
@@ -240,16 +260,23 @@ class LogReader:
             self.n_batches += 1
         return block, verdict.next_position
 
-    def read_truncated_batch(self, position: int, n_available: int) -> Block | None:
-        """The batch of magic 2 at `position` that ends early, after `n_available` bytes; None if
-        its header is truncated as well. Raises InputError."""
-        data = self._source.read_block(position, n_available, n_available)
-        if len(data) <= BATCH_HEADER_BYTES or data[BYTES_UP_TO_MAGIC - 1] != 2:
+    def read_truncated_batch(self, position: int, n_available_bytes: int) -> Block | None:
+        """The batch of magic 2 at `position` that ends early, after `n_available_bytes` bytes; None
+        if its header is truncated as well. Raises InputError."""
+        batch_data = self._source.read_block(position, n_available_bytes, n_available_bytes)
+        if len(batch_data) <= BATCH_HEADER_BYTES or batch_data[BYTES_UP_TO_MAGIC - 1] != 2:
             return None
-        data = data[:8] + (len(data) - LOG_OVERHEAD_BYTES).to_bytes(4, "big") + data[12:]
-        starts, ends = np.array([0]), np.array([len(data)])
+        batch_data = (
+            batch_data[:8]
+            + (len(batch_data) - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
+            + batch_data[12:]
+        )
+        batch_starts, batch_ends = np.array([0]), np.array([len(batch_data)])
         return Block(
-            self._source.name, data, position, read_batches(data, position, 0, starts, ends)
+            self._source.name,
+            batch_data,
+            position,
+            read_batches(batch_data, position, 0, batch_starts, batch_ends),
         )
 
     def _update_next_offset(self, block: Block) -> None:

@@ -14,22 +14,22 @@ from kfmt_cli.log.records import RecordColumns
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StreamedRecord:
     offset: int
     key: bytes | None
     value: bytes | None
-    control: int | None = None
+    control_type: int | None = None
     """The type of a control record, None for any other."""
     producer_id: int | None = None
     """None unless it is part of a transaction."""
 
 
-_RECORD_COLUMNS = ("offset", "key", "key_size", "value", "value_size", "control", "control_type")
+_STREAMED_COLUMNS = ("offset", "key", "key_size", "value", "value_size", "control", "control_type")
 
 
 def iter_records_and_findings(
     log: OpenLog, limit: DecompressionLimit
-) -> Iterator[Record | Finding]:
+) -> Iterator[StreamedRecord | Finding]:
     """The records and findings of a log; records of damaged batches are skipped."""
     for block in log.blocks:
         yield from block.findings
@@ -39,21 +39,23 @@ def iter_records_and_findings(
             yield from _iter_valid_records(run, records)
 
 
-def _iter_valid_records(run: Block, records: RecordColumns) -> Iterator[Record]:
+def _iter_valid_records(run: Block, records: RecordColumns) -> Iterator[StreamedRecord]:
     batches, data = run.batches, records.data
     batch_of_row = records.batch_of_row
     batch_columns = (
         batches[name][batch_of_row].tolist()
         for name in ("crc_valid", "transactional", "producer_id")
     )
-    columns = (records.rows[name].tolist() for name in _RECORD_COLUMNS)
-    for is_valid, is_transactional, producer_id, *row in zip(*batch_columns, *columns, strict=True):
-        offset, key_start, key_size, value_start, value_size, control, control_type = row
+    record_columns = (records.rows[name].tolist() for name in _STREAMED_COLUMNS)
+    for is_valid, is_transactional, producer_id, *row_values in zip(
+        *batch_columns, *record_columns, strict=True
+    ):
+        offset, key_start, key_size, value_start, value_size, is_control, control_type = row_values
         if is_valid:
-            yield Record(
+            yield StreamedRecord(
                 offset,
                 None if key_size < 0 else data[key_start : key_start + key_size],
                 None if value_size < 0 else data[value_start : value_start + value_size],
-                control_type if control else None,
+                control_type if is_control else None,
                 producer_id if is_transactional else None,
             )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, split_runs
-from kfmt_cli.log.decompression import decompress_ahead, must_decode_separately
+from kfmt_cli.log.decompression import decompress_ahead, needs_separate_decoding
 from kfmt_cli.log.derived_columns import batch_rows, read_complete_records, record_rows
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.rows.columnar_rows import NestedRows
@@ -27,18 +27,18 @@ class RowsAndFindings:
     rows: NestedRows
     findings: list[Finding]
 
-    def first_rows(self, n: int) -> RowsAndFindings:
+    def first_rows(self, n_rows: int) -> RowsAndFindings:
         """The first n rows, without findings after them."""
-        if len(self.rows) <= n:
+        if len(self.rows) <= n_rows:
             return self
-        rows = self.rows.first_rows(n)
+        selected_rows = self.rows.first_rows(n_rows)
         batch_positions = self.rows.outer.table.as_type(BatchTable).position
-        n_outer = len(rows.outer)
-        if n_outer == len(batch_positions):
-            return replace(self, rows=rows)
-        end_position = int(batch_positions[n_outer])
+        n_batches = len(selected_rows.outer)
+        if n_batches == len(batch_positions):
+            return replace(self, rows=selected_rows)
+        end_position = int(batch_positions[n_batches])
         return RowsAndFindings(
-            rows,
+            selected_rows,
             [
                 finding
                 for finding in self.findings
@@ -51,10 +51,10 @@ class RowsAndFindings:
 class LogRowsReader:
     """Which rows of a log to read, and how."""
 
-    with_records: bool = False
+    reads_records: bool = False
     """Read each batch's records as well."""
     selection: Selection = field(default_factory=Selection)
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     """The largest size that one batch may decompress to."""
     decoder: Decoder | None = None
     """Decodes the topic's keys and values."""
@@ -74,28 +74,28 @@ class LogRowsReader:
             if self.selection:
                 # If records are decoded anyway, they decide which wrappers are selected.
                 selected_block = self.selection.select_batches(
-                    block, None if self.with_records else self.limit
+                    block, None if self.reads_records else self.decompression_limit
                 )
-            if self.with_records:
-                yield from decompress_ahead(selected_block, self.limit)
+            if self.reads_records:
+                yield from decompress_ahead(selected_block, self.decompression_limit)
             else:
                 yield selected_block
 
     def iter_rows(self, block: Block) -> Iterator[RowsAndFindings]:
         """The selected rows of a prepared block, run by run."""
-        if not self.with_records:
+        if not self.reads_records:
             yield RowsAndFindings(batch_rows(block), block.findings)
             return
         for run in map(self.selection.record_filter.prefilter_batches, split_runs(block)):
-            records = read_complete_records(run, self.limit)
+            records = read_complete_records(run, self.decompression_limit)
             run_and_records = (
                 self.selection.select_records(run, records) if self.selection else (run, records)
             )
-            rows = record_rows(*run_and_records, self.decoder, self.as_text)
-            yield RowsAndFindings(rows, [*run.findings, *records.findings])
+            nested_rows = record_rows(*run_and_records, self.decoder, self.as_text)
+            yield RowsAndFindings(nested_rows, [*run.findings, *records.findings])
 
     def read_rows(self, block: Block) -> Iterable[RowsAndFindings]:
         """`iter_rows` as a list; one run at a time if the block needs much memory."""
         return (
-            self.iter_rows(block) if must_decode_separately(block) else list(self.iter_rows(block))
+            self.iter_rows(block) if needs_separate_decoding(block) else list(self.iter_rows(block))
         )

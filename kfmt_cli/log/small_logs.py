@@ -17,10 +17,10 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
-from kfmt_cli.core.parallel import MAX_CONNECTIONS, SMALL_BYTES, map_ordered
+from kfmt_cli.core.parallel import MAX_CONNECTIONS, MAX_SMALL_FILE_BYTES, map_ordered
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.core.throttle import READ_THROTTLE
-from kfmt_cli.disk.file_access import is_remote_path, open_descriptor, open_source
+from kfmt_cli.disk.file_access import is_remote_path, open_file_descriptor, open_source
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
@@ -47,7 +47,7 @@ class SmallLogs:
     is_valid: BoolArray
     """Which files have had no findings so far."""
 
-    def mark_invalid(self, findings: Iterable[Finding]) -> None:
+    def mark_files_invalid(self, findings: Iterable[Finding]) -> None:
         """Mark the files of these findings as invalid."""
         for finding in findings:
             if finding.batch is None:  # its file is not known
@@ -55,21 +55,21 @@ class SmallLogs:
             else:
                 self.is_valid[self.file_of_batch[finding.batch]] = False
 
-    def valid_batches(self) -> Block:
+    def valid_block(self) -> Block:
         """The batches of the valid files."""
         return Block("", self.data, 0, self.batches.select_rows(self.is_valid[self.file_of_batch]))
 
     def iter_batch_ranges(self) -> Iterator[tuple[int, int]]:
         """The first batch of each file, and the one after its last."""
-        counts = np.bincount(self.file_of_batch, minlength=len(self.files))
-        ends = np.cumsum(counts)
-        return zip((ends - counts).tolist(), ends.tolist(), strict=True)
+        batch_counts = np.bincount(self.file_of_batch, minlength=len(self.files))
+        end_indexes = np.cumsum(batch_counts)
+        return zip((end_indexes - batch_counts).tolist(), end_indexes.tolist(), strict=True)
 
     def file_block(self, file_index: int) -> Block:
         """The batches of a valid file as a block of its own."""
-        first, end = np.searchsorted(self.file_of_batch, [file_index, file_index + 1])
-        batches = self.batches.select_rows(slice(first, end))
-        batches.number -= first
+        first_index, end_index = np.searchsorted(self.file_of_batch, [file_index, file_index + 1])
+        batches = self.batches.select_rows(slice(first_index, end_index))
+        batches.number -= first_index
         return Block(self.files[file_index].name, self.data, 0, batches)
 
 
@@ -82,51 +82,55 @@ def can_read_in_group(file: InputFile) -> bool:
 def read_small_logs(files: Sequence[InputFile], check_crcs: bool = True) -> SmallLogs:
     """Read small logs. check_crcs: False to trust every checksum."""
     n_connections = MAX_CONNECTIONS if any(is_remote_path(file.path) for file in files) else 0
-    contents = list(map_ordered(read_if_small, files, n_connections))
-    data = b"".join(content or b"" for content in contents)
-    sizes = np.array([len(content or b"") for content in contents], np.int64)
+    file_contents = list(map_ordered(read_file_if_small, files, n_connections))
+    data = b"".join(file_content or b"" for file_content in file_contents)
+    sizes = np.array([len(file_content or b"") for file_content in file_contents], np.int64)
     ends = np.cumsum(sizes)
-    regions = np.zeros((4, len(files)), np.int64)
-    regions[0], regions[1] = ends - sizes, ends
+    file_regions = np.zeros((4, len(files)), np.int64)
+    file_regions[0], file_regions[1] = ends - sizes, ends
     walk_buffer = np.empty((3, len(data) // BYTES_UP_TO_MAGIC + 1), np.int64)
-    n_batches = scan.walk_batches(data, regions, MIN_LENGTH_BY_MAGIC, walk_buffer)
-    starts, ends, file_of_batch = walk_buffer[:, :n_batches].copy()
-    is_valid = (regions[3] == _REACHED_END) & np.array(
-        [content is not None for content in contents]
+    n_batches = scan.walk_batches(data, file_regions, MIN_LENGTH_BY_MAGIC, walk_buffer)
+    batch_starts, ends, file_of_batch = walk_buffer[:, :n_batches].copy()
+    is_valid = (file_regions[3] == _REACHED_END) & np.array(
+        [file_content is not None for file_content in file_contents]
     )
-    batches = read_batches(data, 0, 0, starts, ends, check_crcs)
-    batches.position -= regions[0][file_of_batch]
+    batches = read_batches(data, 0, 0, batch_starts, ends, check_crcs)
+    batches.position -= file_regions[0][file_of_batch]
     return SmallLogs(files, data, sizes, batches, file_of_batch, is_valid)
 
 
-def read_if_small(file: InputFile) -> bytes | None:
+def read_file_if_small(file: InputFile) -> bytes | None:
     """A small file's bytes; None if it is not small or cannot be read."""
     if is_remote_path(file.path):
-        return _read_remote_if_small(file)
+        return _read_remote_file_if_small(file)
     try:
-        descriptor = open_descriptor(file.path)
+        file_descriptor = open_file_descriptor(file.path)
     except OSError:
         return None
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > SMALL_BYTES:
+        file_status = os.fstat(file_descriptor)
+        if not stat.S_ISREG(file_status.st_mode) or file_status.st_size > MAX_SMALL_FILE_BYTES:
             return None
-        data = os.pread(descriptor, status.st_size + 1, 0)
+        data = os.pread(file_descriptor, file_status.st_size + 1, 0)
         READ_THROTTLE.report_read(len(data))
-        READ_THROTTLE.drop_from_cache(descriptor)
-        return data if len(data) == status.st_size else None
+        READ_THROTTLE.drop_from_page_cache(file_descriptor)
+        return data if len(data) == file_status.st_size else None
     except OSError:
         return None
     finally:
-        os.close(descriptor)
+        os.close(file_descriptor)
 
 
-def _read_remote_if_small(file: InputFile) -> bytes | None:
-    """`read_if_small` for a remote file."""
+def _read_remote_file_if_small(file: InputFile) -> bytes | None:
+    """`read_file_if_small` for a remote file."""
     try:
         with closing(open_source(file.path, file.name)) as source:
             size = source.size
-            data = b"" if size is None or size > SMALL_BYTES else source.read_block(0, size, size)
+            data = (
+                b""
+                if size is None or size > MAX_SMALL_FILE_BYTES
+                else source.read_block(0, size, size)
+            )
     except InputError:
         return None
     return data if len(data) == size else None

@@ -10,19 +10,19 @@ import io
 from collections.abc import Iterable
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 
 
 def format_csv_line(values: Iterable[object]) -> str:
     """The values as a CSV line; None becomes an empty field, a list or an object JSON."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(map(_csv_value, values))
+    csv.writer(buffer, lineterminator="\n").writerow(map(_format_csv_value, values))
     return buffer.getvalue()
 
 
-def _csv_value(value: object) -> object:
+def _format_csv_value(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"  # as the templates write it
     if value is None or isinstance(value, int | float):
         return value
-    return escape_terminal(value if isinstance(value, str) else json_text(value))
+    return escape_unprintable(value if isinstance(value, str) else json_text(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.findings.finding import Finding, FindingCode, Severity
-from kfmt_cli.render.style import Theme, escape_terminal, fit_lines, format_grouped
+from kfmt_cli.render.style import Theme, escape_unprintable, format_thousands, wrap_long_lines
 
 LABEL_WIDTH = 17  # columns of the label before a consequence
 STYLE_BY_SEVERITY = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
@@ -17,16 +17,18 @@ def format_finding(finding: Finding, theme: Theme, width: int | None = None) -> 
     severity = finding.code.severity
     heading = theme.paint(STYLE_BY_SEVERITY[severity], f"{severity.value:<7}  {finding.code.name}")
     lines = [f"{heading}   {format_location(finding)}"]
-    lines += wrap_labelled(escape_terminal(finding.message), width)
+    lines += wrap_labelled_text(escape_unprintable(finding.message), width)
     for label, text in finding_consequences(finding.code):
-        lines += [theme.paint("dim", line) for line in wrap_labelled(text, width, label)]
+        lines += [theme.paint("dim", line) for line in wrap_labelled_text(text, width, label)]
     return "\n".join(lines) + "\n"
 
 
 def format_location(finding: Finding) -> str:
     """The file of a finding, and the byte if known."""
-    position_text = "" if finding.position is None else f" byte {format_grouped(finding.position)}"
-    return f"{escape_terminal(finding.file)}{position_text}"
+    position_text = (
+        "" if finding.position is None else f" byte {format_thousands(finding.position)}"
+    )
+    return f"{escape_unprintable(finding.file)}{position_text}"
 
 
 def finding_consequences(code: FindingCode) -> Iterator[tuple[str, str]]:
@@ -34,20 +36,20 @@ def finding_consequences(code: FindingCode) -> Iterator[tuple[str, str]]:
 
     If the next start does the same after a crash and a clean shutdown, it is described once.
     """
-    is_same = code.after_crash == code.after_clean_shutdown
+    has_same_consequence = code.after_crash == code.after_clean_shutdown
     if code.after_crash is not None:
-        yield ("next start" if is_same else "after a crash"), code.after_crash
-    if code.after_clean_shutdown is not None and not is_same:
+        yield ("next start" if has_same_consequence else "after a crash"), code.after_crash
+    if code.after_clean_shutdown is not None and not has_same_consequence:
         yield "clean shutdown", code.after_clean_shutdown
     if code.advice is not None:
         yield "what to do", code.advice
 
 
-def wrap_labelled(
+def wrap_labelled_text(
     text: str,
     width: int | None,
     label: str = "",
-    margin: int = 9,
+    margin_columns: int = 9,
     hanging_indent: int | None = None,
 ) -> list[str]:
     """Wrap text after a margin and a label; later lines are indented past the label. Words are
@@ -55,10 +57,10 @@ def wrap_labelled(
 
     hanging_indent: indent of later lines in columns; None to indent them past the label.
     """
-    indent = " " * margin
+    indent = " " * margin_columns
     first_prefix = f"{indent}{label:<{LABEL_WIDTH}}" if label else indent
     min_width = None if width is None else max(width, 50)
-    return fit_lines(
+    return wrap_long_lines(
         first_prefix + text,
         min_width,
         len(first_prefix) if hanging_indent is None else hanging_indent,
@@ -68,6 +70,6 @@ def wrap_labelled(
 def format_suppressed(code: FindingCode, n_suppressed: int) -> str:
     """The line that reports how many findings of a kind are not shown."""
     return (
-        f"         … and {format_grouped(n_suppressed)} more {code.name}; raise "
+        f"         … and {format_thousands(n_suppressed)} more {code.name}; raise "
         "--max-findings to see them\n"
     )

@@ -10,14 +10,14 @@ from kfmt_cli.render.finding import (
     STYLE_BY_SEVERITY,
     finding_consequences,
     format_location,
-    wrap_labelled,
+    wrap_labelled_text,
 )
-from kfmt_cli.render.style import Theme, escape_terminal, format_count, format_grouped
+from kfmt_cli.render.style import Theme, escape_unprintable, format_count, format_thousands
 
 # With more kinds of findings, a line refers to `kfmt explain` for the effect on a broker.
 MAX_EXPLAINED_KINDS = 3
-_SEVERITY_ORDER = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
-MARGIN = 2
+_SEVERITIES_WORST_FIRST = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+MARGIN_COLUMNS = 2
 
 
 @dataclass(slots=True)
@@ -41,78 +41,93 @@ class FindingGroups:
     """Number of locations shown per kind."""
     shows_notes: bool = False
     """Show notes like other findings instead of only counting them."""
-    _groups: dict[str, _FindingGroup] = field(default_factory=dict)
+    _group_by_code_name: dict[str, _FindingGroup] = field(default_factory=dict)
 
-    def add(self, finding: Finding) -> None:
+    def add_finding(self, finding: Finding) -> None:
         """Add a finding to the group of its kind."""
-        group = self._group(finding.code)
+        group = self._find_or_create_group(finding.code)
         if len(group.shown_findings) < self.max_locations:
             group.shown_findings.append(finding)
         group.n_findings += 1
-        pairs = set(finding_consequences(finding.code))
-        group.consequences = [pair for pair in group.consequences if pair in pairs]
+        code_consequences = set(finding_consequences(finding.code))
+        group.consequences = [
+            consequence for consequence in group.consequences if consequence in code_consequences
+        ]
 
-    def add_suppressed(self, code: FindingCode, n_suppressed: int) -> None:
+    def add_suppressed_count(self, code: FindingCode, n_suppressed: int) -> None:
         """Count more findings without showing them."""
-        self._group(code).n_findings += n_suppressed
+        self._find_or_create_group(code).n_findings += n_suppressed
 
-    def _group(self, code: FindingCode) -> _FindingGroup:
-        group = self._groups.get(code.name)
+    def _find_or_create_group(self, code: FindingCode) -> _FindingGroup:
+        group = self._group_by_code_name.get(code.name)
         if group is None:
-            group = self._groups[code.name] = _FindingGroup(
+            group = self._group_by_code_name[code.name] = _FindingGroup(
                 code, consequences=list(finding_consequences(code))
             )
         return group
 
     def drain_lines(self, theme: Theme, width: int | None) -> Iterator[str]:
         """The lines of all groups, the most severe first; clears the groups."""
-        groups = sorted(
-            self._groups.values(), key=lambda group: _SEVERITY_ORDER.index(group.code.severity)
+        sorted_groups = sorted(
+            self._group_by_code_name.values(),
+            key=lambda group: _SEVERITIES_WORST_FIRST.index(group.code.severity),
         )
-        self._groups = {}
-        note_groups = [group for group in groups if group.code.severity is Severity.NOTE]
-        listed_groups = groups if self.shows_notes else groups[: len(groups) - len(note_groups)]
+        self._group_by_code_name = {}
+        note_groups = [group for group in sorted_groups if group.code.severity is Severity.NOTE]
+        listed_groups = (
+            sorted_groups
+            if self.shows_notes
+            else sorted_groups[: len(sorted_groups) - len(note_groups)]
+        )
         for group in listed_groups:
             yield from _group_lines(
-                group, theme, width, explains=len(listed_groups) <= MAX_EXPLAINED_KINDS
+                group, theme, width, shows_consequences=len(listed_groups) <= MAX_EXPLAINED_KINDS
             )
         if len(listed_groups) > MAX_EXPLAINED_KINDS:
             first_code = listed_groups[0].code.name
-            text = f"run kfmt explain {first_code} for the effect on a broker and what to do"
-            yield theme.paint("dim", text) + "\n"
+            explain_text = (
+                f"run kfmt explain {first_code} for the effect on a broker and what to do"
+            )
+            yield theme.paint("dim", explain_text) + "\n"
         if note_groups and not self.shows_notes:
             yield from _note_count_lines(note_groups, theme, width)
 
 
 def _group_lines(
-    group: _FindingGroup, theme: Theme, width: int | None, *, explains: bool
+    group: _FindingGroup, theme: Theme, width: int | None, *, shows_consequences: bool
 ) -> Iterator[str]:
-    """The meaning of a kind of finding, its locations and, if `explains`, its consequences."""
+    """The meaning of a kind of finding, its locations and, if `shows_consequences`, its
+    consequences."""
     code = group.code
-    heading = f"{code.severity.value:<7}  {code.name}{_format_times(group)}"
-    first, *continuation = wrap_labelled(
-        f"{heading}   {code.meaning}", width, margin=0, hanging_indent=9
+    heading = f"{code.severity.value:<7}  {code.name}{_format_multiplicity(group)}"
+    first_line, *continuation_lines = wrap_labelled_text(
+        f"{heading}   {code.meaning}", width, margin_columns=0, hanging_indent=9
     )
     yield (
-        theme.paint(STYLE_BY_SEVERITY[code.severity], heading) + first.removeprefix(heading) + "\n"
+        theme.paint(STYLE_BY_SEVERITY[code.severity], heading)
+        + first_line.removeprefix(heading)
+        + "\n"
     )
-    yield from (f"{line}\n" for line in continuation)
+    yield from (f"{line}\n" for line in continuation_lines)
     for finding in group.shown_findings:
-        text = f"{format_location(finding)}: {escape_terminal(finding.message)}"
+        text = f"{format_location(finding)}: {escape_unprintable(finding.message)}"
         yield from (
-            f"{line}\n" for line in wrap_labelled(text, width, margin=MARGIN, hanging_indent=4)
+            f"{line}\n"
+            for line in wrap_labelled_text(
+                text, width, margin_columns=MARGIN_COLUMNS, hanging_indent=4
+            )
         )
     if group.n_findings > len(group.shown_findings):
         count_text = format_count(group.n_findings - len(group.shown_findings), "more place")
         yield f"  … and {count_text}; raise --max-findings to see them\n"
-    if explains:
+    if shows_consequences:
         for label, text in group.consequences:
-            wrapped_lines = wrap_labelled(text, width, label, margin=MARGIN)
+            wrapped_lines = wrap_labelled_text(text, width, label, margin_columns=MARGIN_COLUMNS)
             yield from (theme.paint("dim", line) + "\n" for line in wrapped_lines)
 
 
-def _format_times(group: _FindingGroup) -> str:
-    return f" ×{format_grouped(group.n_findings)}" if group.n_findings > 1 else ""
+def _format_multiplicity(group: _FindingGroup) -> str:
+    return f" ×{format_thousands(group.n_findings)}" if group.n_findings > 1 else ""
 
 
 def _note_count_lines(
@@ -120,8 +135,13 @@ def _note_count_lines(
 ) -> Iterator[str]:
     """The number of notes of each kind, on one line unless it is wrapped."""
     n_notes = sum(group.n_findings for group in note_groups)
-    kinds_text = ", ".join(f"{group.code.name}{_format_times(group)}" for group in note_groups)
-    text = (
+    kinds_text = ", ".join(
+        f"{group.code.name}{_format_multiplicity(group)}" for group in note_groups
+    )
+    notes_text = (
         f"{format_count(n_notes, 'note')}, no action needed ({kinds_text}); list them with --notes"
     )
-    yield from (theme.paint("dim", line) + "\n" for line in wrap_labelled(text, width, margin=0))
+    yield from (
+        theme.paint("dim", line) + "\n"
+        for line in wrap_labelled_text(notes_text, width, margin_columns=0)
+    )

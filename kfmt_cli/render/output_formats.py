@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 
 if TYPE_CHECKING:
     from kfmt_cli.render.sinks.sink import Sink
@@ -37,10 +37,12 @@ REPORT_FORMATS: list[OutputFormat] = [
 ]
 
 
-def sink_class(name: str) -> type[Sink]:
+def load_sink_class(format_name: str) -> type[Sink]:
     """The class that writes the format of this name."""
     output_format = next(
-        candidate for candidate in (*OUTPUT_FORMATS, *REPORT_FORMATS) if candidate.name == name
+        known_format
+        for known_format in (*OUTPUT_FORMATS, *REPORT_FORMATS)
+        if known_format.name == format_name
     )
-    sink_type: type[Sink] = load_target(output_format.sink_path)
+    sink_type: type[Sink] = import_object(output_format.sink_path)
     return sink_type

@@ -79,43 +79,58 @@ def recycle_buffer(chunk: memoryview) -> None:
         _free_buffers.append(buffer)
 
 
-def _create_writer(template: Template, min_bytes: int = 0) -> tuple[text.Writer, bytearray]:
+def _create_text_writer(template: Template, min_bytes: int = 0) -> tuple[text.Writer, bytearray]:
     """Create a writer at the start of a buffer of at least `min_bytes`."""
     try:
         buffer = _free_buffers.popleft() if min_bytes <= BUFFER_BYTES else bytearray(min_bytes)
     except IndexError:
         buffer = bytearray(BUFFER_BYTES)
     literals = template.literals
-    return text.Writer(buffer, literals.data, literals.spans, PRINTABLE_RANGES), buffer
+    return text.Writer(
+        buffer, literals.concatenated_bytes, literals.literal_layout, PRINTABLE_RANGES
+    ), buffer
 
 
-def _buffer_start(buffer: bytearray, length: int) -> memoryview:
-    """The first `length` bytes of a buffer; a copy if the buffer is mostly empty, as chunks may
+def _buffer_prefix(buffer: bytearray, n_bytes: int) -> memoryview:
+    """The first `n_bytes` bytes of a buffer; a copy if the buffer is mostly empty, as chunks may
     have to wait."""
     with memoryview(buffer) as view:
-        if length > len(buffer) // 4:
-            return memoryview(buffer)[:length]
-        chunk = memoryview(bytes(view[:length]))
+        if n_bytes > len(buffer) // 4:
+            return memoryview(buffer)[:n_bytes]
+        copied_chunk = memoryview(bytes(view[:n_bytes]))
     if len(buffer) == BUFFER_BYTES and len(_free_buffers) < MAX_FREE_BUFFERS:
         _free_buffers.append(buffer)
-    return chunk
+    return copied_chunk
 
 
 def render_rows(
     template: Template, columnar_rows: ColumnarRows, first_row: int, end_row: int
 ) -> Iterator[memoryview]:
     """The text of rows first..last-1, in chunks to pass to `recycle_buffer`."""
-    data, rows, children = columnar_rows.data, columnar_rows.table.data, columnar_rows.children
+    payload_bytes, row_columns, child_columns = (
+        columnar_rows.data,
+        columnar_rows.table.data,
+        columnar_rows.children,
+    )
     min_bytes = 0
     while first_row < end_row:
-        writer, buffer = _create_writer(template, min_bytes)
+        writer, buffer = _create_text_writer(template, min_bytes)
         next_row = emit.emit(
-            writer, data, template.program, template.sizing, rows, children, first_row, end_row
+            writer,
+            payload_bytes,
+            template.program,
+            template.row_size_limits,
+            row_columns,
+            child_columns,
+            first_row,
+            end_row,
         )
-        yield _buffer_start(buffer, writer.at)
+        yield _buffer_prefix(buffer, writer.at)
         min_bytes = 0
         if next_row == first_row:  # a row larger than the buffer
-            min_bytes = bound.row_bytes_bound(data, template.sizing, rows, first_row, children)
+            min_bytes = bound.row_bytes_bound(
+                payload_bytes, template.row_size_limits, row_columns, first_row, child_columns
+            )
         first_row = next_row
 
 
@@ -132,32 +147,36 @@ def render_nested_rows(
     """
     outer_template, outer_rows = outer
     inner_template, inner_rows = inner
-    state = np.array([first_row, inner_ends[first_row - 1] if first_row else 0, 0], np.int64)
+    emit_state = np.array([first_row, inner_ends[first_row - 1] if first_row else 0, 0], np.int64)
     min_bytes = 0
-    while state[0] < end_row:
-        writer, buffer = _create_writer(outer_template, min_bytes)
+    while emit_state[0] < end_row:
+        writer, buffer = _create_text_writer(outer_template, min_bytes)
         emit.emit_nested(
             writer,
             inner_rows.data,
             outer_template.program,
-            outer_template.sizing,
+            outer_template.row_size_limits,
             outer_rows.table.data,
             inner_template.program,
-            inner_template.sizing,
+            inner_template.row_size_limits,
             inner_rows.table.data,
             inner_rows.children,
             inner_ends,
-            state,
+            emit_state,
             end_row,
         )
         min_bytes = 0
-        if writer.at == 0 and state[0] < end_row:  # a row larger than the buffer
-            template, rows, row = (
-                (inner_template, inner_rows, state[1])
-                if state[2]
-                else (outer_template, outer_rows, state[0])
+        if writer.at == 0 and emit_state[0] < end_row:  # a row larger than the buffer
+            template, rows, row_index = (
+                (inner_template, inner_rows, emit_state[1])
+                if emit_state[2]
+                else (outer_template, outer_rows, emit_state[0])
             )
             min_bytes = bound.row_bytes_bound(
-                inner_rows.data, template.sizing, rows.table.data, int(row), inner_rows.children
+                inner_rows.data,
+                template.row_size_limits,
+                rows.table.data,
+                int(row_index),
+                inner_rows.children,
             )
-        yield _buffer_start(buffer, writer.at)
+        yield _buffer_prefix(buffer, writer.at)

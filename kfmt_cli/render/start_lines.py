@@ -24,11 +24,11 @@ from kfmt_cli.broker.start.outcome import (
 from kfmt_cli.broker.version import format_predicted_versions
 from kfmt_cli.render.style import (
     Theme,
-    escape_terminal,
-    fit_lines,
+    escape_unprintable,
     format_count,
-    format_grouped,
     format_range,
+    format_thousands,
+    wrap_long_lines,
 )
 
 _TEXT_BY_NEW_STATE = {
@@ -49,14 +49,14 @@ def format_start(start: PredictedStart, already_lost_offsets: OffsetIntervals) -
         return {STRAY: "renamed -stray"}.get(start.becomes, start.becomes)
     if not start.starts:
         return "does not start"
-    parts = []
+    effect_texts = []
     if start.lost:
-        parts.append(f"{format_count(count_offsets(start.lost), 'offset')} lost")
+        effect_texts.append(f"{format_count(count_offsets(start.lost), 'offset')} lost")
     if start.unreachable:
-        parts.append(f"{format_grouped(count_offsets(start.unreachable))} unreachable")
+        effect_texts.append(f"{format_thousands(count_offsets(start.unreachable))} unreachable")
     if already_lost_offsets:
-        parts.append(f"{format_grouped(count_offsets(already_lost_offsets))} already lost")
-    return ", ".join(parts) or INTACT_TEXT
+        effect_texts.append(f"{format_thousands(count_offsets(already_lost_offsets))} already lost")
+    return ", ".join(effect_texts) or INTACT_TEXT
 
 
 def _describe_refusal(start: PredictedStart) -> str | None:
@@ -68,17 +68,20 @@ def _describe_refusal(start: PredictedStart) -> str | None:
 
 def format_start_sentence(start: PredictedStart) -> str:
     """The effect of a start on a partition, as a sentence."""
-    text = _describe_refusal(start) or "nothing in this partition is lost"
-    if start.has_effect and not start.fails:
-        text = "; ".join(_describe_changes(start))
-    return f"{text[0].upper()}{text[1:]}."
+    sentence = _describe_refusal(start) or "nothing in this partition is lost"
+    if start.has_effect and not start.is_failure:
+        sentence = "; ".join(_describe_changes(start))
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _format_start_line(start: PredictedStart, label: str, theme: Theme) -> str:
     """The harmful effect of a start, as a line."""
-    prefix = f"{theme.paint('bold', escape_terminal(start.file))} {label}: "
+    prefix = f"{theme.paint('bold', escape_unprintable(start.file))} {label}: "
     if (refusal := _describe_refusal(start)) is not None:
-        return f"{prefix}{theme.paint('bad', refusal)}: {escape_terminal(start.bare_reason)}"
+        return (
+            f"{prefix}{theme.paint('bad', refusal)}: "
+            f"{escape_unprintable(start.reason_without_file)}"
+        )
     return f"{prefix}{'; '.join(_describe_changes(start))}"
 
 
@@ -89,9 +92,9 @@ def _start_lines(starts: Sequence[PredictedStart], theme: Theme) -> Iterator[str
         if i and _has_same_effect(starts[i - 1], start):
             continue
         following_start = starts[i + 1] if i + 1 < len(starts) else None
-        is_same_for_both = following_start is not None and _has_same_effect(start, following_start)
+        has_same_effect = following_start is not None and _has_same_effect(start, following_start)
         yield _format_start_line(
-            start, "on the next start" if is_same_for_both else START_LABELS[start.after], theme
+            start, "on the next start" if has_same_effect else START_LABELS[start.after], theme
         )
 
 
@@ -108,52 +111,56 @@ def next_start_lines(
 ) -> Iterator[str]:
     """Whether the broker starts, and what prevents it. n_unread: number of inputs that could not
     be read."""
-    failing_starts = [start for start in starts if start.fails and not start.is_consequence]
+    failing_starts = [start for start in starts if start.is_failure and not start.is_consequence]
     yield from _start_lines(failing_starts[:MAX_START_LINES], theme)
     if len(failing_starts) > MAX_START_LINES:
-        n_more = len({start.file for start in failing_starts[MAX_START_LINES:]})
-        text = format_count(n_more, "more partition or file", "more partitions and files")
-        yield f"… and {text}; --json lists all"
+        n_omitted_files = len({start.file for start in failing_starts[MAX_START_LINES:]})
+        count_text = format_count(
+            n_omitted_files, "more partition or file", "more partitions and files"
+        )
+        yield f"… and {count_text}; --json lists all"
     unserved_files = {start.file for start in starts if start.is_consequence}
     if unserved_files:
         n_unserved = len(unserved_files)
-        text = format_count(n_unserved, "partition is not served", "partitions are not served")
-        yield theme.paint("bad", f"{text}, as this is another broker's log directory")
-    files_by_text: dict[str, list[str]] = {}
+        count_text = format_count(
+            n_unserved, "partition is not served", "partitions are not served"
+        )
+        yield theme.paint("bad", f"{count_text}, as this is another broker's log directory")
+    directories_by_text: dict[str, list[str]] = {}
     for next_start in next_starts:
-        files_by_text.setdefault(format_next_start(next_start, n_unread), []).append(
+        directories_by_text.setdefault(format_next_start(next_start, n_unread), []).append(
             next_start.file
         )
-    for start_text, files in files_by_text.items():
-        prefix = "" if len(next_starts) == 1 else f"{escape_terminal(files[0])}: "
-        if len(files) > 1:
-            prefix = f"{format_count(len(files), 'log directory', 'log directories')}: "
+    for start_text, directories in directories_by_text.items():
+        prefix = "" if len(next_starts) == 1 else f"{escape_unprintable(directories[0])}: "
+        if len(directories) > 1:
+            prefix = f"{format_count(len(directories), 'log directory', 'log directories')}: "
         yield theme.paint("bold", f"{prefix}{start_text}")
     if not next_starts:
         yield theme.paint("bold", format_start_after_unknown_stop(starts, n_unread))
 
 
-def lost_lines(starts: Sequence[PredictedStart], theme: Theme) -> Iterator[str]:
+def loss_lines(starts: Sequence[PredictedStart], theme: Theme) -> Iterator[str]:
     """Offsets lost by a start: per partition, or the total for more than `MAX_LOST_PARTITIONS`."""
-    losing_starts = [start for start in starts if start.loses_data and not start.fails]
+    losing_starts = [start for start in starts if start.loses_data and not start.is_failure]
     if len({start.file for start in losing_starts}) <= MAX_LOST_PARTITIONS:
         yield from _start_lines(losing_starts, theme)
         return
     for shutdown_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
         starts_of_kind = [start for start in losing_starts if start.after == shutdown_kind]
-        parts = []
-        for attribute in ("lost", "unreachable"):
-            range_lists = [
-                getattr(start, attribute) for start in starts_of_kind if getattr(start, attribute)
+        loss_texts = []
+        for loss_kind in ("lost", "unreachable"):
+            interval_lists = [
+                getattr(start, loss_kind) for start in starts_of_kind if getattr(start, loss_kind)
             ]
-            n_offsets = sum(map(count_offsets, range_lists))
+            n_offsets = sum(map(count_offsets, interval_lists))
             if n_offsets:
-                partition_count = format_count(len(range_lists), "partition")
-                parts.append(
-                    f"{format_count(n_offsets, 'offset')} {attribute} in {partition_count}"
+                partitions_text = format_count(len(interval_lists), "partition")
+                loss_texts.append(
+                    f"{format_count(n_offsets, 'offset')} {loss_kind} in {partitions_text}"
                 )
-        if parts:
-            yield f"{START_LABELS[shutdown_kind]}: {', '.join(parts)}"
+        if loss_texts:
+            yield f"{START_LABELS[shutdown_kind]}: {', '.join(loss_texts)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +176,7 @@ class NextStep:
     """The total cost of the joint command."""
 
 
-def step_commands(steps: Sequence[NextStep]) -> dict[str, str]:
+def command_prices(steps: Sequence[NextStep]) -> dict[str, str]:
     """The cost by command, in the order of the steps. Commands with the same joint command are
     replaced by it."""
     n_by_joint_command = Counter(step.joint_command for step in steps if step.joint_command)
@@ -184,14 +191,14 @@ def step_commands(steps: Sequence[NextStep]) -> dict[str, str]:
 
 def step_lines(steps: Sequence[NextStep], theme: Theme, width: int | None = None) -> Iterator[str]:
     """Next steps: commands with their cost."""
-    price_by_command = step_commands(steps)
+    price_by_command = command_prices(steps)
     if price_by_command:
         yield theme.paint("bold", "next steps")
     for command, price in list(price_by_command.items())[:MAX_START_LINES]:
-        line = f"  {command}   {price}"
-        if width is not None and len(line) > width:
-            line = f"  {command}\n{fit_lines(f'      {price}', width)}"
-        yield line
+        step_text = f"  {command}   {price}"
+        if width is not None and len(step_text) > width:
+            step_text = f"  {command}\n{wrap_long_lines(f'      {price}', width)}"
+        yield step_text
     if len(price_by_command) > MAX_START_LINES:
         yield (
             f"  … and {format_count(len(price_by_command) - MAX_START_LINES, 'more step')}; "
@@ -203,13 +210,13 @@ def _describe_changes(start: PredictedStart) -> list[str]:
     """Descriptions of the state in which a start leaves a partition."""
     changes = [f"log end offset {start.log_end_offset}"]
     changes += [
-        f"{escape_terminal(_file_name(file))} is truncated to {format_grouped(size)} bytes"
-        for file, size in start.cut
+        f"{escape_unprintable(_file_name(file))} is truncated to {format_thousands(n_bytes)} bytes"
+        for file, n_bytes in start.cut
     ]
     if len(start.deleted) > 2:
         changes.append(f"{format_count(len(start.deleted), 'file')} deleted")
     else:
-        changes += [f"{escape_terminal(_file_name(path))} is deleted" for path in start.deleted]
+        changes += [f"{escape_unprintable(_file_name(path))} is deleted" for path in start.deleted]
     if start.lost:
         changes.append(f"offsets {_format_ranges(start.lost)} are lost")
     unreachable_intervals = subtract_intervals(start.unreachable, start.received_in_sequence)
@@ -229,9 +236,9 @@ def _file_name(file: str) -> str:
     return file.rpartition("/")[2]
 
 
-def _format_ranges(ranges: list[tuple[int, int]]) -> str:
-    range_texts = starmap(format_range, ranges[:3])
-    more_text = f" and {len(ranges) - 3} more ranges" if len(ranges) > 3 else ""
+def _format_ranges(offset_ranges: list[tuple[int, int]]) -> str:
+    range_texts = starmap(format_range, offset_ranges[:3])
+    more_text = f" and {len(offset_ranges) - 3} more ranges" if len(offset_ranges) > 3 else ""
     return ", ".join(range_texts) + more_text
 
 
@@ -270,15 +277,15 @@ def format_start_after_unknown_stop(
 ) -> str:
     """Whether a broker starts if it is unknown how it stopped."""
     if not starts:
-        text = "not a partition directory: no broker start predicted"
-        return _unpredicted_text(n_unread_partitions) if n_unread_partitions else text
+        no_partition_text = "not a partition directory: no broker start predicted"
+        return _unpredicted_text(n_unread_partitions) if n_unread_partitions else no_partition_text
     versions_text = format_predicted_versions(start.predicted_version for start in starts)
     stop_kinds_without_start = {start.after for start in starts if not start.starts}
     if n_unread_partitions and len(stop_kinds_without_start) < 2:
         return _unpredicted_text(n_unread_partitions)
     crash_outcome, clean_outcome = (
-        "would not start" if kind in stop_kinds_without_start else "would start"
-        for kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN)
+        "would not start" if stop_kind in stop_kinds_without_start else "would start"
+        for stop_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN)
     )
     if crash_outcome == clean_outcome:
         return (

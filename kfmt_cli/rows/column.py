@@ -40,7 +40,7 @@ class ColumnKind(enum.Enum):
     GROUP = enum.auto()
 
     @property
-    def is_bytes(self) -> bool:
+    def is_byte_range(self) -> bool:
         """Whether a value is a start and a length in the section's data."""
         return self in (ColumnKind.BYTES, ColumnKind.TEXT, ColumnKind.JSON, ColumnKind.REAL)
 
@@ -68,7 +68,7 @@ class Column:
     """The size of a number in bits."""
     members: tuple[Column, ...] = ()
     """The members of a GROUP."""
-    flat: str = ""
+    explicit_flat_name: str = ""
     """The name if groups are flattened."""
     is_minor: bool = False
     """Whether a narrow screen hides it first."""
@@ -85,7 +85,7 @@ class Column:
     @property
     def flat_name(self) -> str:
         """Its name once groups are flattened."""
-        return self.flat or self.name
+        return self.explicit_flat_name or self.name
 
 
 class LocationSource(enum.Enum):
@@ -164,15 +164,17 @@ class RowType:
         """The table columns that it uses, each once; lengths after their starts."""
         column_names: dict[str, None] = {}
         for leaf in self.leaves:
-            condition = (leaf.present_if[0],) if leaf.present_if else ()
-            size_column = (f"{leaf.table_column}_size",) if leaf.kind.is_bytes else ()
-            headers = (f"{leaf.table_column}_first",) if leaf.kind is ColumnKind.HEADERS else ()
+            condition_columns = (leaf.present_if[0],) if leaf.present_if else ()
+            size_columns = (f"{leaf.table_column}_size",) if leaf.kind.is_byte_range else ()
+            first_header_columns = (
+                (f"{leaf.table_column}_first",) if leaf.kind is ColumnKind.HEADERS else ()
+            )
             for name in (
-                *condition,
+                *condition_columns,
                 leaf.presence_column,
                 leaf.table_column,
-                *size_column,
-                *headers,
+                *size_columns,
+                *first_header_columns,
             ):
                 if name:
                     column_names[name] = None
@@ -185,9 +187,9 @@ class RowType:
         """The members that the objects have as attributes of the same names; later objects win."""
         return {
             column.name: value
-            for source in objects
+            for member_source in objects
             for column in self.columns
-            if (value := getattr(source, column.name, _NO_ATTRIBUTE)) is not _NO_ATTRIBUTE
+            if (value := getattr(member_source, column.name, _NO_ATTRIBUTE)) is not _NO_ATTRIBUTE
         }
 
 
@@ -211,7 +213,7 @@ def _flatten_columns(columns: Iterable[Column]) -> Iterator[Column]:
             )
 
 
-def _column(
+def _create_column(
     kind: ColumnKind,
     name: str,
     doc: str,
@@ -234,17 +236,17 @@ def _column(
     )
 
 
-number_column = partial(_column, ColumnKind.NUMBER)
+number_column = partial(_create_column, ColumnKind.NUMBER)
 """A column of integers."""
-real_column = partial(_column, ColumnKind.REAL)
+real_column = partial(_create_column, ColumnKind.REAL)
 """A column of numbers with a fraction."""
 milliseconds_column = partial(number_column, unit=MS_UNIT, null_value=-1)
 """A column of times, in milliseconds since 1970; -1 for none."""
-text_column = partial(_column, ColumnKind.TEXT)
+text_column = partial(_create_column, ColumnKind.TEXT)
 """A column of text."""
-flag_column = partial(_column, ColumnKind.FLAG)
+flag_column = partial(_create_column, ColumnKind.FLAG)
 """A column of flags."""
-json_column = partial(_column, ColumnKind.JSON)
+json_column = partial(_create_column, ColumnKind.JSON)
 """A column of values of any shape, as JSON."""
 
 
@@ -258,8 +260,8 @@ def field_column(field: Field, **attributes: Any) -> Column:
         kind = ColumnKind.HEADERS
     elif field.symbols:
         kind = ColumnKind.CHOICE
-    size = field.type.size
-    n_bits = 64 if size is None else 8 * size
+    field_size = field.type.size
+    n_bits = 64 if field_size is None else 8 * field_size
     column = Column(
         field.name,
         kind,

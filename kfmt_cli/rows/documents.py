@@ -20,18 +20,18 @@ from kfmt_cli.rows.column import (
 )
 
 
-def build_members(row_type: RowType, values: Mapping[str, object]) -> dict[str, object]:
+def build_members(row_type: RowType, value_by_member: Mapping[str, object]) -> dict[str, object]:
     """The members of an object in the order of its type; raises KeyError for an unknown name.
 
     Members without a value are null, unless the type allows omitting them.
     """
-    for name in values:
-        if name not in row_type.leaf_by_name:
-            raise KeyError(f"{row_type.name} has no {name}")
+    for member_name in value_by_member:
+        if member_name not in row_type.leaf_by_name:
+            raise KeyError(f"{row_type.name} has no {member_name}")
     return {
-        column.name: values.get(column.name)
+        column.name: value_by_member.get(column.name)
         for column in row_type.columns
-        if column.present_if is None or column.name in values
+        if column.present_if is None or column.name in value_by_member
     }
 
 
@@ -39,8 +39,13 @@ def build_row(
     row_type: RowType, source: object, overrides: Mapping[str, object]
 ) -> dict[str, object]:
     """The members of an object, from `overrides` or else the source's attributes of that name."""
-    names = (column.name for column in row_type.columns)
-    return {name: overrides[name] if name in overrides else getattr(source, name) for name in names}
+    member_names = (column.name for column in row_type.columns)
+    return {
+        member_name: overrides[member_name]
+        if member_name in overrides
+        else getattr(source, member_name)
+        for member_name in member_names
+    }
 
 
 SEVERITY_COUNT_COLUMNS = tuple(

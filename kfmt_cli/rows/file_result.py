@@ -55,13 +55,13 @@ class FileResult(SeverityCounts):
     def add_findings(self, findings: Iterable[Finding]) -> None:
         """Count findings and keep those to show."""
         for finding in findings:
-            self.add(finding.code)
-            self.findings.add_all([finding])
+            self.count_findings(finding.code)
+            self.findings.add_findings([finding])
 
     def to_row(self) -> dict[str, object]:
         """The result's row in the JSON contract, without its type."""
-        severities = {name: getattr(self, name) for name in SEVERITY_COUNTS}
-        return {"file": self.file, "kind": self.kind, **self.counts, **severities}
+        n_findings_by_severity = {name: getattr(self, name) for name in SEVERITY_COUNTS}
+        return {"file": self.file, "kind": self.kind, **self.counts, **n_findings_by_severity}
 
 
 @dataclass(slots=True)
@@ -70,11 +70,11 @@ class RunSummary:
 
     type: FileResultType
     n_files: int = 0
-    n_damaged: int = 0
+    n_damaged_files: int = 0
     """Files with errors."""
     n_damaged_directories: int = 0
     """Directories with errors."""
-    n_unread: int = 0
+    n_unread_inputs: int = 0
     """Inputs that could not be read."""
     totals: FieldDict = field(default_factory=FieldDict)
     """The sums over all results, by name."""
@@ -83,13 +83,13 @@ class RunSummary:
     skipped_counts: Counter[str] = field(default_factory=Counter)
     """Files that were not checked, by kind."""
     exit_code: ExitCode = ExitCode.CLEAN
-    answer: str = ""
+    closing_text: str = ""
     """Text at the end of the last line, for people."""
 
     def __post_init__(self) -> None:
         self.totals = FieldDict(dict.fromkeys((*self.type.count_names, *SEVERITY_COUNTS), 0))
 
-    def add(self, result: FileResult) -> None:
+    def add_result(self, result: FileResult) -> None:
         """Count a result."""
         if result.is_directory:
             self.n_damaged_directories += result.errors > 0
@@ -97,11 +97,11 @@ class RunSummary:
             self.other_counts[result.counted_as] = self.other_counts.get(result.counted_as, 0) + 1
         elif not result.is_partial:
             self.n_files += 1
-            self.n_damaged += result.errors > 0
-        for name, value in result.counts.items():
-            self.totals[name] += value or 0
-        for name in SEVERITY_COUNTS:
-            self.totals[name] += getattr(result, name)
+            self.n_damaged_files += result.errors > 0
+        for count_name, count_value in result.counts.items():
+            self.totals[count_name] += count_value or 0
+        for count_name in SEVERITY_COUNTS:
+            self.totals[count_name] += getattr(result, count_name)
 
     def to_row(self) -> dict[str, object]:
         """The summary's row in the JSON contract, without its type."""
@@ -109,7 +109,7 @@ class RunSummary:
             "files": self.n_files,
             **self.other_counts,
             **self.totals,
-            "unread": self.n_unread,
+            "unread": self.n_unread_inputs,
         }
         if self.skipped_counts:
             row["not_looked_at"] = dict(sorted(self.skipped_counts.items()))

@@ -24,14 +24,14 @@ def nullable_schema(schema: JsonSchema) -> JsonSchema:
         return schema
     if "enum" in schema:
         return {**schema, "enum": [*schema["enum"], None]}
-    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return {**schema, "type": [*dict.fromkeys((*types, "null"))]}
+    json_types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return {**schema, "type": [*dict.fromkeys((*json_types, "null"))]}
 
 
 def array_schema(item_schema: JsonSchema, n_items: int | None = None) -> JsonSchema:
     """The schema of a list, of exactly `n_items` items if given."""
-    bounds = {} if n_items is None else {"minItems": n_items, "maxItems": n_items}
-    return {"type": "array", "items": item_schema, **bounds}
+    length_limits = {} if n_items is None else {"minItems": n_items, "maxItems": n_items}
+    return {"type": "array", "items": item_schema, **length_limits}
 
 
 def map_schema(value_schema: JsonSchema) -> JsonSchema:

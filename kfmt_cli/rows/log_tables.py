@@ -81,9 +81,11 @@ class BatchTable(Table):
     def first_timestamps(self) -> IntArray:
         """The timestamp of each batch's first record, from its header; in magic 1, the message's
         own. With LogAppendTime, all records have the batch's timestamp."""
-        base = self.base_timestamp
-        has_first_timestamp = (self.is_v2 == 1) & (base >= 0) & (self.timestamp_type != 1)
-        timestamps: IntArray = np.where(has_first_timestamp, base, self.max_timestamp)
+        base_timestamps = self.base_timestamp
+        first_timestamp_mask = (
+            (self.is_v2 == 1) & (base_timestamps >= 0) & (self.timestamp_type != 1)
+        )
+        timestamps: IntArray = np.where(first_timestamp_mask, base_timestamps, self.max_timestamp)
         return timestamps
 
 

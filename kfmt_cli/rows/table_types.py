@@ -177,11 +177,13 @@ LAKE_TABLES = (RECORDS_TABLE.name, BATCHES_TABLE.name, SNAPSHOT_RECORDS_TABLE.na
 _COLUMN_WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
 
 
-def export_result_type(tables: tuple[str, ...]) -> FileResultType:
+def export_result_type(table_names: tuple[str, ...]) -> FileResultType:
     """The counters per file of an export: bytes, and rows of each exported table."""
-    widths = {name: width for name, width in _COLUMN_WIDTHS.items() if name in ("bytes", *tables)}
-    extra_tables = (SNAPSHOT_RECORDS_TABLE.name,) if RECORDS_TABLE.name in tables else ()
-    return FileResultType(("bytes", *tables, *extra_tables), widths)
+    column_widths = {
+        name: width for name, width in _COLUMN_WIDTHS.items() if name in ("bytes", *table_names)
+    }
+    extra_table_names = (SNAPSHOT_RECORDS_TABLE.name,) if RECORDS_TABLE.name in table_names else ()
+    return FileResultType(("bytes", *table_names, *extra_table_names), column_widths)
 
 
 def has_records(table_name: str) -> bool:
@@ -189,7 +191,7 @@ def has_records(table_name: str) -> bool:
     return table_name in (RECORDS_TABLE.name, SNAPSHOT_RECORDS_TABLE.name)
 
 
-def select_columns(table_name: str, names: tuple[str, ...]) -> tuple[Column, ...]:
+def select_columns(table_name: str, column_names: tuple[str, ...]) -> tuple[Column, ...]:
     """The named columns of a table, in that order, or all if none are named; raises KeyError."""
     table_type = TABLES[table_name]
-    return tuple(table_type[name] for name in names) if names else table_type.leaves
+    return tuple(table_type[name] for name in column_names) if column_names else table_type.leaves

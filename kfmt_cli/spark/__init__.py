@@ -26,15 +26,15 @@ def register(spark: SparkSession) -> None:
     from kfmt_cli.spark.session import check_packages
 
     check_packages()
-    from kfmt_cli.spark.source import shipped_source_type
+    from kfmt_cli.spark.source import create_shipped_source_type
     from kfmt_cli.spark.worker import (
-        driver_environment,
-        find_context,
+        find_spark_context,
+        prepare_driver_environment,
         use_driver_python,
         warn_missing_python,
     )
 
-    context = find_context(spark)
+    context = find_spark_context(spark)
     warn_missing_python(context)
     with use_driver_python(context):
-        spark.dataSource.register(shipped_source_type(driver_environment(spark)))
+        spark.dataSource.register(create_shipped_source_type(prepare_driver_environment(spark)))

@@ -21,7 +21,7 @@ class KfmtInputPartition(InputPartition):
     """The input of one task."""
 
     splits: FileSplits = field(default_factory=FileSplits)
-    selections: Mapping[str, Selection] = field(default_factory=dict)
+    selection_by_directory: Mapping[str, Selection] = field(default_factory=dict)
     """The selection per directory, if logs in other splits had to be read to determine it."""
     end_offsets: tuple[int, ...] = ()
     """In a stream, the exclusive end offset of each split."""
@@ -32,11 +32,11 @@ def distribute_files(request: ReadRequest, files: FileSplits) -> list[KfmtInputP
     task_bytes = bytes_per_task(request, files)
     is_splittable = request.table not in UNSPLIT_TABLES
     splits = (
-        files.split_at(lambda file: compute_split_points(file, task_bytes))
+        files.divide_splits(lambda file: compute_split_points(file, task_bytes))
         if is_splittable
         else files
     )
     return [
         KfmtInputPartition(task_splits)
-        for task_splits in splits.regrouped(group_splits(splits, task_bytes))
+        for task_splits in splits.iter_groups(group_splits(splits, task_bytes))
     ]

@@ -24,7 +24,7 @@ class JobDefinition:
     """A job's work on splits."""
 
     name: str
-    function: SplitFunction
+    process_splits: SplitFunction
     """Called in a task with request, splits and directory; returns a JSON result per split."""
     options: dict[str, object]
     """The options that the results depend on, as plain values."""
@@ -46,4 +46,4 @@ def split_identity(split: FileSplit, request: ReadRequest) -> list[object]:
     same."""
     selection = request.selection_by_directory.get(split.directory)
     selection_hash = [] if selection is None else [hash_selections({split.directory: selection})]
-    return [split.size, split.modified, split.start, split.end, *selection_hash]
+    return [split.file_size, split.modified_ns, split.start, split.end, *selection_hash]

@@ -40,26 +40,25 @@ from kfmt_cli.spark.job import JobDefinition, StoredResult, split_identity
 from kfmt_cli.spark.lake.change_files import (
     ChangeFile,
     append_changes,
-    delete_unlisted,
-    read_values,
+    delete_unlisted_files,
+    iter_changed_values,
 )
 from kfmt_cli.spark.results import ResultFiles
 
-VERSION = 10
-RC1_VERSION = 9  # of 1.0.0rc1: results are the same, some options have other texts
+JOB_VERSION = 10
+RC1_JOB_VERSION = 9  # of 1.0.0rc1: results are the same, some options have other texts
 NO_RESULT = -1
 
 
 def result_file_name(splits: Sequence[FileSplit], run_number: int) -> str:
     """The name of the file for the results of some splits in a run."""
-    suffix = f"-and-{len(splits) - 1}" if len(splits) > 1 else ""
+    count_suffix = f"-and-{len(splits) - 1}" if len(splits) > 1 else ""
     name_hash = blake2b(str(run_number).encode(), digest_size=6)
     for split in splits:
-        identity = split.path, split.start, split.end, split.size, split.modified
-        name_hash.update(repr(identity).encode(errors="backslashreplace"))
-    return (
-        f"{format_split_name(splits[0].path, splits[0].start)}{suffix}-{name_hash.hexdigest()}.json"
-    )
+        split_values = split.path, split.start, split.end, split.file_size, split.modified_ns
+        name_hash.update(repr(split_values).encode(errors="backslashreplace"))
+    split_name = format_split_name(splits[0].path, splits[0].start)
+    return f"{split_name}{count_suffix}-{name_hash.hexdigest()}.json"
 
 
 def intermediate_file_name(splits: Sequence[FileSplit]) -> str:
@@ -74,7 +73,7 @@ class JobDirectory:
 
     path: str
     job: JobDefinition
-    committed_results: frozenset[str] = frozenset()
+    committed_result_files: frozenset[str] = frozenset()
     """The result files of the table's last commit."""
     run_number: int = 0
     """The number of the run; part of the names of all its files."""
@@ -82,10 +81,10 @@ class JobDirectory:
     """All splits to process."""
     is_dry_run: bool = False
     """Whether nothing is written or deleted."""
-    stale_results: dict[str, list[str]] = field(default_factory=dict)
+    stale_splits_by_file: dict[str, list[str]] = field(default_factory=dict)
     """By committed result file: its splits whose input has changed, is gone, or is not part of this
     run."""
-    missing_results: set[str] = field(default_factory=set)
+    missing_result_files: set[str] = field(default_factory=set)
     """The committed result files that are missing or incomplete."""
     _is_new: bool = True
     """Whether the directory has no job yet."""
@@ -118,28 +117,28 @@ class JobDirectory:
 
     @property
     def _job_description(self) -> dict[str, Any]:
-        return {"version": VERSION, "job": self.job.name, "options": self.job.options}
+        return {"version": JOB_VERSION, "job": self.job.name, "options": self.job.options}
 
     @property
     def _rc1_description(self) -> dict[str, Any]:
         """The description that 1.0.0rc1 stored of this job, which this job can continue."""
         options = {**self.job.options, **self.job.rc1_options}
-        return {**self._job_description, "version": RC1_VERSION, "options": options}
+        return {**self._job_description, "version": RC1_JOB_VERSION, "options": options}
 
-    def open(self) -> None:
+    def check_stored_job(self) -> None:
         """Check that the directory is this job's or new; raises UsageError if it is not."""
-        stored_job = read_json_file(self._job_path)
-        if stored_job is None and list_file_names(self.path) - {"_kfmt"}:
+        stored_description = read_json_file(self._job_path)
+        if stored_description is None and list_file_names(self.path) - {"_kfmt"}:
             raise UsageError(f"{self.path}: not empty and not a kfmt pipeline directory")
-        if stored_job is not None:
-            is_rc1 = stored_job.get("version") == RC1_VERSION
-            own_job = self._rc1_description if is_rc1 else self._job_description
-            if stored_job != json.loads(json.dumps(own_job)):
-                difference = _describe_difference(stored_job, own_job)
+        if stored_description is not None:
+            is_rc1 = stored_description.get("version") == RC1_JOB_VERSION
+            own_description = self._rc1_description if is_rc1 else self._job_description
+            if stored_description != json.loads(json.dumps(own_description)):
+                difference = _describe_difference(stored_description, own_description)
                 raise UsageError(f"{self.path}: {difference}; choose another --to")
-        self._is_new = stored_job is None
+        self._is_new = stored_description is None
 
-    def plan(self, request: ReadRequest, files: FileSplits) -> None:
+    def plan_splits(self, request: ReadRequest, files: FileSplits) -> None:
         """Split the inputs; unchanged inputs keep their previous splits. Raises InputError."""
         self._request = request
         previous_plan = read_json_file(f"{self._plan_path}.json") or {"share": 0, "parts": []}
@@ -148,31 +147,35 @@ class JobDirectory:
         task_bytes = min(
             request.max_split_bytes, max(bytes_per_task(request, files), self._task_bytes)
         )
-        previous_points_by_path = dict(read_values(self._plan_path, self._plan_files))
-        changes: dict[str, list[int] | None] = {}
+        previous_points_by_path = dict(iter_changed_values(self._plan_path, self._plan_files))
+        changed_points_by_path: dict[str, list[int] | None] = {}
 
-        def split_points(file: FileSplit) -> Sequence[int]:
-            size, modified, *stored_points = previous_points_by_path.pop(file.path, None) or (
+        def find_split_points(file: FileSplit) -> Sequence[int]:
+            stored_size, stored_modified_ns, *stored_points = previous_points_by_path.pop(
+                file.path, None
+            ) or (
                 NO_RESULT,
                 NO_RESULT,
             )
-            if (size, modified) == (file.size, file.modified):
+            if (stored_size, stored_modified_ns) == (file.file_size, file.modified_ns):
                 return stored_points
             new_points = compute_split_points(file, task_bytes)
             if len(new_points) > 2:
-                changes[file.path] = [file.size, file.modified, *new_points]
-            elif size != NO_RESULT:
-                changes[file.path] = None
+                changed_points_by_path[file.path] = [file.file_size, file.modified_ns, *new_points]
+            elif stored_size != NO_RESULT:
+                changed_points_by_path[file.path] = None
             return new_points
 
-        self.splits = files.split_at(split_points)
-        changes |= {
-            path: None for path, value in previous_points_by_path.items() if value is not None
+        self.splits = files.divide_splits(find_split_points)
+        changed_points_by_path |= {
+            path: None for path, points in previous_points_by_path.items() if points is not None
         }
-        self._write_plan(task_bytes, changes)
-        self._find_results()
+        self._write_plan(task_bytes, changed_points_by_path)
+        self._match_stored_results()
 
-    def _write_plan(self, task_bytes: int, changes: Mapping[str, list[int] | None]) -> None:
+    def _write_plan(
+        self, task_bytes: int, changed_points_by_path: Mapping[str, list[int] | None]
+    ) -> None:
         """Claim the directory, and write the changes to the plan."""
         has_same_task_bytes, self._task_bytes = task_bytes == self._task_bytes, task_bytes
         if self.is_dry_run:
@@ -180,16 +183,16 @@ class JobDirectory:
         if self._is_new:
             write_json_file(self._job_path, self._job_description)
             self._is_new = False
-        previous_files = self._plan_files
+        previous_plan_files = self._plan_files
         self._plan_files = append_changes(
-            self._plan_path, previous_files, self.run_number, changes.items()
+            self._plan_path, previous_plan_files, self.run_number, changed_points_by_path.items()
         )
-        if self._plan_files != previous_files or not has_same_task_bytes:
+        if self._plan_files != previous_plan_files or not has_same_task_bytes:
             parts = [asdict(file) for file in self._plan_files]
             write_json_file(f"{self._plan_path}.json", {"share": task_bytes, "parts": parts})
-            delete_unlisted(self._plan_path, self._plan_files)
+            delete_unlisted_files(self._plan_path, self._plan_files)
 
-    def _find_results(self) -> None:
+    def _match_stored_results(self) -> None:
         """Find the stored results.
 
         Deletes each uncommitted file with a result that this run cannot use, because its input has
@@ -198,104 +201,113 @@ class JobDirectory:
         """
         self._result_file_indexes = array("i", [NO_RESULT]) * len(self.splits)
         self._result_file_names = []
-        self.stale_results = defaultdict(list)
+        self.stale_splits_by_file = defaultdict(list)
         file_names = {
             name for name in list_file_names(self.results_directory) if name.endswith(".json")
         }
-        self.missing_results = set(self.committed_results - file_names)
-        self._result_files.fetch(file_names)
+        self.missing_result_files = set(self.committed_result_files - file_names)
+        self._result_files.cache_files(file_names)
         indexed_splits = enumerate(self.splits) if file_names else ()
         split_index_by_name = {
             format_split_name(split.path, split.start): i for i, split in indexed_splits
         }
-        for name in (
-            *sorted(file_names & self.committed_results),
-            *sorted(file_names - self.committed_results),
+        for file_name in (
+            *sorted(file_names & self.committed_result_files),
+            *sorted(file_names - self.committed_result_files),
         ):
-            results = self.read_results(name)
-            if not results and name in self.committed_results:
-                self.missing_results.add(name)
+            result_by_split_name = self.read_results(file_name)
+            if not result_by_split_name and file_name in self.committed_result_files:
+                self.missing_result_files.add(file_name)
             split_indexes = [
-                split_index_by_name.get(split_name, NO_RESULT) for split_name in results
+                split_index_by_name.get(split_name, NO_RESULT)
+                for split_name in result_by_split_name
             ]
-            are_valid = [
+            are_results_valid = [
                 i != NO_RESULT
                 and self._result_file_indexes[i] == NO_RESULT
                 and result.about == split_identity(self.splits[i], self._request)
-                for i, result in zip(split_indexes, results.values(), strict=True)
+                for i, result in zip(split_indexes, result_by_split_name.values(), strict=True)
             ]
-            if name not in self.committed_results and not all(are_valid):
-                self.remove_results(name)
+            if file_name not in self.committed_result_files and not all(are_results_valid):
+                self.remove_results(file_name)
                 continue
             for i, stored_split_name, is_valid in zip(
-                split_indexes, results, are_valid, strict=True
+                split_indexes, result_by_split_name, are_results_valid, strict=True
             ):
                 if is_valid:
                     self._result_file_indexes[i] = len(self._result_file_names)
                 else:
-                    self.stale_results[name].append(stored_split_name)
-            self._result_file_names.append(name)
+                    self.stale_splits_by_file[file_name].append(stored_split_name)
+            self._result_file_names.append(file_name)
 
-    def read_results(self, name: str) -> dict[str, StoredResult]:
+    def read_results(self, file_name: str) -> dict[str, StoredResult]:
         """The results in a file, by split name; none if it is missing or incomplete. Raises
         InputError."""
-        return self._result_files.read_results(name)
+        return self._result_files.read_results(file_name)
 
-    def output_files(self, name: str) -> list[ExportedFile]:
+    def read_exported_files(self, file_name: str) -> list[ExportedFile]:
         """The files that were written with the results in a file."""
-        results = self.read_results(name).values()
+        results = self.read_results(file_name).values()
         return [ExportedFile(**fields) for result in results for fields in result.get("files", ())]
 
-    def remove_results(self, name: str) -> None:
+    def remove_results(self, file_name: str) -> None:
         """Delete a result file, and the outputs written with its results."""
         if self.is_dry_run:
             return
-        for result in self.read_results(name).values():
-            for output in result.get("outputs", ()):
-                remove_file(f"{self.job.staging_directory(self.path)}/{output}")
-                remove_file(f"{self.path}/{output}")
-        self._result_files.forget(name)
-        remove_file(f"{self.results_directory}/{name}")
+        for result in self.read_results(file_name).values():
+            for output_name in result.get("outputs", ()):
+                remove_file(f"{self.job.staging_directory(self.path)}/{output_name}")
+                remove_file(f"{self.path}/{output_name}")
+        self._result_files.drop_cached_file(file_name)
+        remove_file(f"{self.results_directory}/{file_name}")
 
     def undo_splits(self, paths: set[str]) -> None:
         """Undo the splits of some files; reprocess all splits with results in the same files."""
         merged_splits = self.splits.select_where(
             lambda split: split.path not in paths or split.start == 0
         )
-        self.splits = merged_splits.split_at(
-            lambda split: (0, split.size) if split.path in paths else (split.start, split.end)
+        self.splits = merged_splits.divide_splits(
+            lambda split: (0, split.file_size) if split.path in paths else (split.start, split.end)
         )
         whole_files = self.splits.select_where(lambda split: split.path in paths)
         self._write_plan(
             self._task_bytes,
-            {split.path: [split.size, split.modified, 0, split.size] for split in whole_files},
+            {
+                split.path: [split.file_size, split.modified_ns, 0, split.file_size]
+                for split in whole_files
+            },
         )
-        self._find_results()
+        self._match_stored_results()
 
-    def unprocessed_indexes(self) -> array[int]:
+    def find_unprocessed_splits(self) -> array[int]:
         """The indexes of the unprocessed splits."""
         return array(
-            "I", (i for i, index in enumerate(self._result_file_indexes) if index == NO_RESULT)
+            "I",
+            (
+                i
+                for i, file_index in enumerate(self._result_file_indexes)
+                if file_index == NO_RESULT
+            ),
         )
 
-    def add_results(
-        self, split_indexes: array[int], task_splits: Iterable[Sequence[FileSplit]]
+    def record_results(
+        self, split_indexes: array[int], splits_by_task: Iterable[Sequence[FileSplit]]
     ) -> None:
-        """Record the results of processed splits. task_splits: the splits at `split_indexes`, by
+        """Record the results of processed splits. splits_by_task: the splits at `split_indexes`, by
         task."""
-        existing_names = list_file_names(self.results_directory)
-        start = 0
+        existing_file_names = list_file_names(self.results_directory)
+        start_index = 0
         n_previous_files = len(self._result_file_names)
-        for splits in task_splits:
-            name = result_file_name(splits, self.run_number)
-            if name in existing_names:
-                for i in split_indexes[start : start + len(splits)]:
+        for splits in splits_by_task:
+            file_name = result_file_name(splits, self.run_number)
+            if file_name in existing_file_names:
+                for i in split_indexes[start_index : start_index + len(splits)]:
                     self._result_file_indexes[i] = len(self._result_file_names)
-                self._result_file_names.append(name)
-            start += len(splits)
-        self._result_files.fetch(self._result_file_names[n_previous_files:])
+                self._result_file_names.append(file_name)
+            start_index += len(splits)
+        self._result_files.cache_files(self._result_file_names[n_previous_files:])
 
-    def result_file_names(self) -> list[str]:
+    def list_result_files(self) -> list[str]:
         """The files with results of this run's splits, in the order of the splits."""
         return [
             self._result_file_names[i]
@@ -310,12 +322,12 @@ class JobDirectory:
         missing."""
         for split, file_index in zip(self.splits, self._result_file_indexes, strict=True):
             if predicate(split):
-                results = (
+                result_by_split_name = (
                     {}
                     if file_index == NO_RESULT
                     else self.read_results(self._result_file_names[file_index])
                 )
-                result = results.get(format_split_name(split.path, split.start))
+                result = result_by_split_name.get(format_split_name(split.path, split.start))
                 if result is None:
                     raise UsageError(
                         f"{self.results_directory}: results written by tasks are not visible "

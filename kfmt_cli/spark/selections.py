@@ -23,9 +23,9 @@ from kfmt_cli.arrow.input_files import (
     list_input_files,
     mount_split_files,
 )
-from kfmt_cli.broker.offsets.last_records import find_tail_offset
+from kfmt_cli.broker.offsets.last_records import read_last_records_offset
 from kfmt_cli.broker.offsets.seek import read_blocks_from
-from kfmt_cli.broker.transactions.committed import find_committed_records
+from kfmt_cli.broker.transactions.committed import read_committed_records
 from kfmt_cli.broker.transactions.producers import ProducerStateManager
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.table import Table
@@ -44,7 +44,7 @@ from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE
 from kfmt_cli.spark.input_partition import KfmtInputPartition, distribute_files
 from kfmt_cli.spark.tasks import run_in_tasks
-from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
+from kfmt_cli.spark.worker import prepare_driver_environment, wrap_with_driver_kfmt
 
 if TYPE_CHECKING:
     from kfmt_cli.spark.worker import Spark
@@ -65,29 +65,31 @@ def plan_input_partitions(request: ReadRequest) -> list[KfmtInputPartition]:
             if file.read_error:
                 create_split_reader(request, file).report_planning_error(file)
     input_partitions = distribute_files(request, files)
-    if not has_selections(request):
+    if not needs_log_selections(request):
         return input_partitions
-    selections = _find_divided_selections(request, files, input_partitions)
+    selection_by_directory = _find_divided_selections(request, files, input_partitions)
     return [
         KfmtInputPartition(
-            input_partition.splits, selections_in_splits(input_partition.splits, selections)
+            input_partition.splits,
+            selections_for_splits(input_partition.splits, selection_by_directory),
         )
         for input_partition in input_partitions
     ]
 
 
-def selections_in_splits(
-    splits: FileSplits, selections: Mapping[str, Selection]
+def selections_for_splits(
+    splits: FileSplits, selection_by_directory: Mapping[str, Selection]
 ) -> dict[str, Selection]:
     """The known selections for the directories of some splits."""
     return {
-        directory: selections[directory] for directory in splits.directories & selections.keys()
+        directory: selection_by_directory[directory]
+        for directory in splits.directories & selection_by_directory.keys()
     }
 
 
-def has_selections(request: ReadRequest) -> bool:
+def needs_log_selections(request: ReadRequest) -> bool:
     """Whether there is a selection per directory, for which logs have to be read first."""
-    return request.selection_options.must_read_logs and request.table in (
+    return request.selection_options.needs_logs and request.table in (
         RECORDS_TABLE.name,
         BATCHES_TABLE.name,
     )
@@ -97,30 +99,35 @@ def _find_divided_selections(
     request: ReadRequest, files: FileSplits, input_partitions: list[KfmtInputPartition]
 ) -> dict[str, Selection]:
     """The selections for the topic-partitions whose logs are divided between several tasks."""
-    tasks_by_directory: dict[str, set[int]] = defaultdict(set)
+    task_indexes_by_directory: dict[str, set[int]] = defaultdict(set)
     for task_index, input_partition in enumerate(input_partitions):
         for directory in input_partition.splits.directories:
-            tasks_by_directory[directory].add(task_index)
+            task_indexes_by_directory[directory].add(task_index)
     divided_partitions = (
         logs
-        for logs in group_by_partition(files)
-        if len(set().union(*(tasks_by_directory[path] for path in logs.directories))) > 1
+        for logs in group_logs_by_partition(files)
+        if len(
+            set().union(
+                *(task_indexes_by_directory[log_directory] for log_directory in logs.directories)
+            )
+        )
+        > 1
     )
     n_connections = 0 if all(map(is_local, request.paths)) else MAX_CONNECTIONS
-    selections: dict[str, Selection] = {}
+    selection_by_directory: dict[str, Selection] = {}
     for partition_selections in map_ordered(
         partial(find_partition_selections, request), divided_partitions, n_connections
     ):
-        selections |= partition_selections
-    return selections
+        selection_by_directory |= partition_selections
+    return selection_by_directory
 
 
 def selections_by_directory(request: ReadRequest, files: FileSplits) -> dict[str, Selection]:
     """The selection per directory, if its logs have to be read first; raises InputError."""
-    selections: dict[str, Selection] = {}
-    for logs in group_by_partition(files) if request.selection_options.must_read_logs else ():
-        selections |= find_partition_selections(request, logs)
-    return selections
+    selection_by_directory: dict[str, Selection] = {}
+    for logs in group_logs_by_partition(files) if request.selection_options.needs_logs else ():
+        selection_by_directory |= find_partition_selections(request, logs)
+    return selection_by_directory
 
 
 def find_selections_in_tasks(
@@ -128,37 +135,41 @@ def find_selections_in_tasks(
 ) -> dict[str, Selection]:
     """Like `selections_by_directory`, but determined in tasks; raises InputError,
     PySparkException."""
-    partitions = list(group_by_partition(files)) if request.selection_options.must_read_logs else []
-    if not partitions:
+    partition_logs = (
+        list(group_logs_by_partition(files)) if request.selection_options.needs_logs else []
+    )
+    if not partition_logs:
         return {}
-    n_tasks = min(len(partitions), max(request.parallelism, 1) * TASKS_PER_CORE)
-    task_inputs = [pickle.dumps(partitions[i::n_tasks]) for i in range(n_tasks)]
-    selection_task = with_driver_kfmt(driver_environment(spark), partial(_select_in_task, request))
-    selections: dict[str, Selection] = {}
+    n_tasks = min(len(partition_logs), max(request.parallelism, 1) * TASKS_PER_CORE)
+    task_inputs = [pickle.dumps(partition_logs[i::n_tasks]) for i in range(n_tasks)]
+    selection_task = wrap_with_driver_kfmt(
+        prepare_driver_environment(spark), partial(_find_selections_in_task, request)
+    )
+    selection_by_directory: dict[str, Selection] = {}
     for task_output in run_in_tasks(
         spark, selection_task, task_inputs, "kfmt: selections of partitions"
     ):
         task_result = pickle.loads(task_output)  # noqa: S301 (a task's of this job)
         if isinstance(task_result, str):
             raise InputError(task_result)
-        selections |= task_result
-    return selections
+        selection_by_directory |= task_result
+    return selection_by_directory
 
 
-def _select_in_task(request: ReadRequest, task_input: bytes) -> bytes:
+def _find_selections_in_task(request: ReadRequest, task_input: bytes) -> bytes:
     """The selections for some partitions, or the message of an InputError; pickled."""
-    selections: dict[str, Selection] = {}
+    selection_by_directory: dict[str, Selection] = {}
     try:
         for logs in pickle.loads(task_input):  # noqa: S301 (the driver's own)
-            selections |= find_partition_selections(request, logs)
+            selection_by_directory |= find_partition_selections(request, logs)
     except InputError as error:
         return pickle.dumps(str(error))
-    return pickle.dumps(selections)
+    return pickle.dumps(selection_by_directory)
 
 
-def group_by_partition(files: FileSplits) -> Iterator[FileSplits]:
+def group_logs_by_partition(files: FileSplits) -> Iterator[FileSplits]:
     """The logs of each partition; its tiered and local segments form one log."""
-    logs = files.readable.select_where(lambda file: file.kind is LOG_KIND)
+    logs = files.readable_splits.select_where(lambda file: file.kind is LOG_KIND)
     tiered_partitions = {log.topic_partition for log in logs if log.is_tiered}
     indexes_by_partition: dict[Hashable, array[int]] = {}
     for i, log in enumerate(logs):
@@ -166,17 +177,17 @@ def group_by_partition(files: FileSplits) -> Iterator[FileSplits]:
             log.topic_partition if log.topic_partition in tiered_partitions else log.directory
         )
         indexes_by_partition.setdefault(partition_key, array("I")).append(i)
-    for indexes in indexes_by_partition.values():
-        yield logs.select_at(indexes)
+    for log_indexes in indexes_by_partition.values():
+        yield logs.select_at(log_indexes)
 
 
 def find_partition_selections(request: ReadRequest, logs: FileSplits) -> dict[str, Selection]:
     """The selection for each directory of a partition; raises InputError."""
-    sorted_logs = sorted(logs, key=lambda log: log.base)
+    sorted_logs = sorted(logs, key=lambda log: log.base_offset_or_zero)
     input_files = [input_file(log) for log in sorted_logs]
     with mount_split_files(request, logs):
-        selection = request.selection_options.for_partition(
-            lambda last_n, base_selection: find_tail_offset(
+        selection = request.selection_options.create_partition_selection(
+            lambda last_n, base_selection: read_last_records_offset(
                 input_files, last_n, base_selection, request.decompression_limit
             ),
             lambda: _find_committed_records(sorted_logs),
@@ -184,10 +195,10 @@ def find_partition_selections(request: ReadRequest, logs: FileSplits) -> dict[st
     return dict.fromkeys(logs.directories, selection)
 
 
-def hash_selections(selections: Mapping[str, Selection]) -> str:
+def hash_selections(selection_by_directory: Mapping[str, Selection]) -> str:
     """A hash that changes with any directory's selection."""
     hasher = blake2b(digest_size=8)
-    for directory, selection in sorted(selections.items()):
+    for directory, selection in sorted(selection_by_directory.items()):
         committed_records = selection.committed
         last_stable_offset = committed_records and committed_records.last_stable_offset
         hasher.update(repr((directory, selection.first_offset, last_stable_offset)).encode())
@@ -206,46 +217,51 @@ def hash_selections(selections: Mapping[str, Selection]) -> str:
 
 def _find_committed_records(logs: list[FileSplit]) -> CommittedRecords:
     if any(log.is_tiered for log in logs):
-        return find_committed_records(
+        return read_committed_records(
             block for log in logs for block in read_blocks_from(input_file(log))
         )
     directory = logs[0].directory
     aborted_transactions: set[tuple[int, int, int]] = set()
-    snapshots: list[InputFile] = []
-    for entry in iter_files(directory):
-        if entry.path == directory and entry.error:  # aborted transactions would be unknown
-            raise InputError(f"{entry.path}: {entry.error}")
-        file = classify_file(entry.path, entry.path)
-        if entry.path.rpartition("/")[0] != directory:
+    producer_snapshots: list[InputFile] = []
+    for listed_file in iter_files(directory):
+        if (
+            listed_file.path == directory and listed_file.error
+        ):  # aborted transactions would be unknown
+            raise InputError(f"{listed_file.path}: {listed_file.error}")
+        file = classify_file(listed_file.path, listed_file.path)
+        if listed_file.path.rpartition("/")[0] != directory:
             continue
         if file.kind is TRANSACTION_INDEX_KIND:
-            aborted_transactions |= set(_aborted_transactions(file.read_contents().table))
+            aborted_transactions |= set(_read_aborted_transactions(file.read_contents().table))
         elif file.kind is PRODUCER_SNAPSHOT_KIND:
-            snapshots.append(file)
+            producer_snapshots.append(file)
     producer_state = ProducerStateManager()
-    for file in sorted(snapshots, key=lambda snapshot: snapshot.base_or_zero, reverse=True):
-        contents = file.read_contents()
-        if not contents.findings:
-            producer_state.load(contents.table, file.base_or_zero)
+    for file in sorted(
+        producer_snapshots, key=lambda snapshot: snapshot.base_offset_or_zero, reverse=True
+    ):
+        file_contents = file.read_contents()
+        if not file_contents.findings:
+            producer_state.load_snapshot(file_contents.table, file.base_offset_or_zero)
             break
-    for split, next_log in zip_longest(logs, logs[1:]):
+    for current_log, next_log in zip_longest(logs, logs[1:]):
         # The snapshot covers a log if the next log begins at or before its end offset.
-        if next_log is None or next_log.base > producer_state.map_end_offset:
-            _replay_log(split, producer_state)
+        if next_log is None or next_log.base_offset_or_zero > producer_state.map_end_offset:
+            _replay_log(current_log, producer_state)
     txn_first_offsets = [
-        producer.current_txn_first_offset for producer in producer_state.entries.values()
+        producer.current_txn_first_offset
+        for producer in producer_state.entry_by_producer_id.values()
     ]
     last_stable_offset = min((offset for offset in txn_first_offsets if offset >= 0), default=None)
     return CommittedRecords.from_transactions(aborted_transactions, last_stable_offset)
 
 
-def _aborted_transactions(table: Table) -> list[tuple[int, int, int]]:
+def _read_aborted_transactions(index_table: Table) -> list[tuple[int, int, int]]:
     column_names = ("producer_id", "first_offset", "last_offset")
-    return list(zip(*(table[name].tolist() for name in column_names), strict=True))
+    return list(zip(*(index_table[name].tolist() for name in column_names), strict=True))
 
 
-def _replay_log(split: FileSplit, producer_state: ProducerStateManager) -> None:
-    for block in read_blocks_from(input_file(split)):
+def _replay_log(log_split: FileSplit, producer_state: ProducerStateManager) -> None:
+    for block in read_blocks_from(input_file(log_split)):
         block.batches = block.batches.select_rows(
             block.batches.base_offset >= producer_state.map_end_offset
         )

@@ -21,7 +21,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import kfmt_cli
-from kfmt_cli.core.parallel import run_detached
+from kfmt_cli.core.parallel import run_in_daemon_thread
 from kfmt_cli.core.temporary_locks import scratch_directory
 from kfmt_cli.errors import SessionError, UsageError
 from kfmt_cli.spark.tasks import CANCEL_TIMEOUT_SECONDS, run_in_tasks
@@ -87,15 +87,17 @@ def check_java() -> None:
         )
         raise SessionError(f"{requirement}, but {problem}; install a JDK, or set JAVA_HOME")
     try:
-        result = subprocess.run(
+        version_process = subprocess.run(
             [java_path, "-version"], capture_output=True, timeout=30, check=False, text=True
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SessionError(f"{requirement}, but {java_path} does not run: {error}") from error
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', result.stderr + result.stdout)
-    if match is None:
+    version_match = re.search(
+        r'version "(\d+)(?:\.(\d+))?', version_process.stderr + version_process.stdout
+    )
+    if version_match is None:
         raise SessionError(f"{requirement}, but {java_path} -version reports no version")
-    version = int(match[2] or 0) if match[1] == "1" else int(match[1])
+    version = int(version_match[2] or 0) if version_match[1] == "1" else int(version_match[1])
     if version < MIN_JAVA_VERSION:
         raise SessionError(
             f"{requirement}, but {java_path} is Java {version}; set JAVA_HOME to a newer one"
@@ -103,12 +105,14 @@ def check_java() -> None:
 
 
 @contextmanager
-def session(
-    master: str, settings: dict[str, str] | None = None, patience: float = DEFAULT_PATIENCE_SECONDS
+def open_sql_session(
+    master: str,
+    settings: dict[str, str] | None = None,
+    timeout_seconds: float = DEFAULT_PATIENCE_SECONDS,
 ) -> Iterator[SparkSession]:
     """A session without log output, stopped at the end; raises SessionError, UsageError. For the
     parameters see `start_session`. Its JVM optimises its code, as it also converts rows."""
-    with start_session(master, settings, patience, jvm_options="") as wait_for_session:
+    with start_session(master, settings, timeout_seconds, jvm_options="") as wait_for_session:
         yield sql_session(wait_for_session())
 
 
@@ -124,35 +128,35 @@ def sql_session(spark: Spark) -> SparkSession:
 def start_session(
     master: str,
     settings: dict[str, str] | None = None,
-    patience: float = DEFAULT_PATIENCE_SECONDS,
+    timeout_seconds: float = DEFAULT_PATIENCE_SECONDS,
     jvm_options: str = FAST_START_JVM_OPTION,
 ) -> Iterator[Callable[[], Spark]]:
     """Start Spark in the background, without log output, and stop it at the end; raises UsageError.
     Yields a function that waits for the session and raises SessionError; do other work before
     calling it. Work that fails within a moment, such as for a wrong path, does not start Spark.
 
-    master: `sc://…` is a Spark Connect server. patience: seconds to wait for the start, and for a
-    cluster worker's response. jvm_options: further options of a JVM that this process starts.
+    master: `sc://…` is a Spark Connect server. timeout_seconds: seconds to wait for the start, and
+    for a cluster worker's response. jvm_options: further options of a JVM that this process starts.
     """
     check_packages()
     open_session: SessionFactory = (
         _connect_session
         if master.startswith(CONNECT_SCHEME)
-        else partial(_start_own_jvm, jvm_options)
+        else partial(_open_jvm_context, jvm_options)
     )
-    is_requested, is_over = Event(), Event()
+    start_event, end_event = Event(), Event()
     with ExitStack() as exit_stack:
 
         def start_when_requested() -> Spark:
-            is_requested.wait(START_DELAY_SECONDS)
-            if is_over.is_set():
+            start_event.wait(START_DELAY_SECONDS)
+            if end_event.is_set():
                 raise SessionError("nothing is to run")
-            return exit_stack.enter_context(open_session(master, settings or {}, patience))
+            return exit_stack.enter_context(open_session(master, settings or {}, timeout_seconds))
 
-        session_future = run_detached(start_when_requested)
+        session_future = run_in_daemon_thread(start_when_requested)
 
         def wait_for_session() -> Spark:
-            is_requested.set()
+            start_event.set()
             spark = session_future.result()
             for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
                 logging.getLogger(name).disabled = True  # each error would also be a line of JSON
@@ -161,32 +165,32 @@ def start_session(
         try:
             yield wait_for_session
         finally:
-            is_over.set()
-            is_requested.set()
+            end_event.set()
+            start_event.set()
             wait([session_future])
 
 
-def check_client(server: str) -> None:
+def check_connect_packages(server_url: str) -> None:
     """Raise UsageError if a package is missing that a client of Spark Connect needs."""
     try:
         import pyspark.sql.connect.session  # noqa: F401 (it checks all packages)
     except (ImportError, SystemExit) as error:  # pyspark's own checks exit
         raise UsageError(
-            f"{server} needs the packages of Spark Connect: pip install 'pyspark[connect]'"
+            f"{server_url} needs the packages of Spark Connect: pip install 'pyspark[connect]'"
         ) from error
 
 
-def display_address(server: str) -> str:
+def format_server_address(server_url: str) -> str:
     """The address of a server without its parameters, one of which may be a token."""
-    return server.partition("/;")[0]
+    return server_url.partition("/;")[0]
 
 
 @contextmanager
 def _connect_session(
-    server: str, settings: dict[str, str], patience: float
+    server_url: str, settings: dict[str, str], timeout_seconds: float
 ) -> Iterator[SparkSession]:
     """A session on a server of Spark Connect."""
-    check_client(display_address(server))
+    check_connect_packages(format_server_address(server_url))
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -194,17 +198,17 @@ def _connect_session(
         for setting_name, value in {**DEFAULT_SETTINGS, **settings}.items():
             spark.conf.set(setting_name, value)
         _ship_kfmt(spark)
-        check_worker(spark)
+        check_worker_import(spark)
 
     spark = None
     try:
-        spark = SparkSession.builder.remote(server).create()
-        _run_with_timeout(partial(configure_session, spark), patience)
+        spark = SparkSession.builder.remote(server_url).create()
+        _run_with_timeout(partial(configure_session, spark), timeout_seconds)
     except (PySparkException, OSError, RuntimeError, ValueError, FutureTimeoutError) as error:
         if spark is not None:
             spark.client.close()  # or it asks the server again when the process ends
         raise SessionError(
-            _format_start_failure(display_address(server), error, None, patience)
+            _format_start_failure(format_server_address(server_url), error, None, timeout_seconds)
         ) from error
     try:
         yield spark
@@ -222,8 +226,8 @@ def _ship_kfmt(spark: SparkSession) -> None:
         return b"kfmt" if importlib.util.find_spec("kfmt_cli") is not None else b""
 
     if run_in_tasks(spark, find_kfmt, [b""]) == [b""]:
-        with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch:
-            archive_path = Path(scratch) / "kfmt_cli.zip"
+        with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch_path:
+            archive_path = Path(scratch_path) / "kfmt_cli.zip"
             package_directory = Path(kfmt_cli.__file__).parent
             with zipfile.ZipFile(archive_path, "w", zipfile.ZIP_DEFLATED) as archive:
                 for path in sorted(
@@ -234,8 +238,8 @@ def _ship_kfmt(spark: SparkSession) -> None:
 
 
 @contextmanager
-def _start_own_jvm(
-    jvm_options: str, master: str, settings: dict[str, str], patience: float
+def _open_jvm_context(
+    jvm_options: str, master: str, settings: dict[str, str], timeout_seconds: float
 ) -> Iterator[SparkContext]:
     """A context in this process, with its own JVM."""
     if master.startswith("local"):
@@ -246,10 +250,10 @@ def _start_own_jvm(
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    with scratch_directory("spark-") as scratch:
-        log_config = scratch / "log4j2.properties"
-        log_config.write_text(LOG4J_CONFIG)
-        log_path = scratch / "spark.log"
+    with scratch_directory("spark-") as scratch_path:
+        log_config_path = scratch_path / "log4j2.properties"
+        log_config_path.write_text(LOG4J_CONFIG)
+        log_path = scratch_path / "spark.log"
         # Also retry on one machine: without the second number a task has one attempt.
         master = re.sub(r"^local\[(\*|\d+)\]$", r"local[\1,4]", master)
         conf = SparkConf().setMaster(master).setAppName("kfmt")
@@ -259,20 +263,22 @@ def _start_own_jvm(
         gateway: Any = None
         try:
             with (
-                _set_environment(_jvm_environment(master, log_config, jvm_options)),
+                _set_environment(_jvm_environment(master, log_config_path, jvm_options)),
                 log_path.open("wb") as log_file,
             ):
                 popen_arguments = {"stderr": log_file, "stdout": log_file}
                 gateway = launch_gateway(conf, popen_kwargs=popen_arguments)  # type: ignore[no-untyped-call]
                 context = _run_with_timeout(
-                    lambda: SparkContext(gateway=gateway, conf=conf), patience
+                    lambda: SparkContext(gateway=gateway, conf=conf), timeout_seconds
                 )
                 if not master.startswith("local"):
-                    _run_with_timeout(lambda: check_worker(context), patience)
+                    _run_with_timeout(lambda: check_worker_import(context), timeout_seconds)
         except (PySparkException, Py4JError, OSError, RuntimeError, FutureTimeoutError) as error:
             if gateway is not None:
                 _stop_jvm(gateway)
-            raise SessionError(_format_start_failure(master, error, log_path, patience)) from error
+            raise SessionError(
+                _format_start_failure(master, error, log_path, timeout_seconds)
+            ) from error
         try:
             yield context
         finally:
@@ -282,20 +288,20 @@ def _start_own_jvm(
             _stop_jvm(gateway)
 
 
-def _run_with_timeout(function: Callable[[], ResultT], patience: float) -> ResultT:
+def _run_with_timeout(function: Callable[[], ResultT], timeout_seconds: float) -> ResultT:
     """The result of a call; raises TimeoutError if it takes too long."""
-    return run_detached(function).result(timeout=patience)
+    return run_in_daemon_thread(function).result(timeout=timeout_seconds)
 
 
-def check_worker(spark: Spark) -> None:
+def check_worker_import(spark: Spark) -> None:
     """Make a worker import kfmt."""
-    from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
+    from kfmt_cli.spark.worker import prepare_driver_environment, wrap_with_driver_kfmt
 
-    run_in_tasks(spark, with_driver_kfmt(driver_environment(spark), bytes), [b""])
+    run_in_tasks(spark, wrap_with_driver_kfmt(prepare_driver_environment(spark), bytes), [b""])
 
 
 def _format_start_failure(
-    master: str, error: BaseException, log_path: Path | None, patience: float
+    master: str, error: BaseException, log_path: Path | None, timeout_seconds: float
 ) -> str:
     """A message in one line: why the session did not start."""
     if isinstance(error, FutureTimeoutError):
@@ -306,10 +312,11 @@ def _format_start_failure(
         )
         last_line = f": {log_lines[-1].strip()}" if log_lines else ""
         return (
-            f"Spark on {master} did not respond within {patience:g} s; raise --patience to wait "
+            f"Spark on {master} did not respond within {timeout_seconds:g} s; raise --patience "
+            "to wait "
             f"longer{last_line}"
         )
-    return f"Spark did not start on {master}: {failure_reason(error)}"
+    return f"Spark did not start on {master}: {find_failure_reason(error)}"
 
 
 def _stop_jvm(gateway: Any) -> None:
@@ -327,10 +334,10 @@ def _stop_jvm(gateway: Any) -> None:
     SparkContext._active_spark_context = None
 
 
-def _jvm_environment(master: str, log_config: Path, jvm_options: str) -> dict[str, str]:
+def _jvm_environment(master: str, log_config_path: Path, jvm_options: str) -> dict[str, str]:
     """The environment variables for Spark's own process."""
     variables = {
-        "LOG4J_CONFIGURATION_FILE": os.environ.get("LOG4J_CONFIGURATION_FILE", str(log_config))
+        "LOG4J_CONFIGURATION_FILE": os.environ.get("LOG4J_CONFIGURATION_FILE", str(log_config_path))
     }
     for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
         variables[name] = f"{jvm_options} {os.environ.get(name, '')}".strip()
@@ -348,11 +355,11 @@ def _set_environment(variables: dict[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in previous_values.items():
-            if value is None:
+        for name, previous_value in previous_values.items():
+            if previous_value is None:
                 del os.environ[name]
             else:
-                os.environ[name] = value
+                os.environ[name] = previous_value
 
 
 _TRACEBACK = "Traceback (most recent call last):"
@@ -361,21 +368,21 @@ _TASK_FAILURE = re.compile(r"most recent failure: Lost task [^\n]*?executor [^)]
 _JAVA_EXCEPTION = re.compile(r"^(?:: |Caused by: )?(?:[\w.$]+\.)?[\w$]*(?:Exception|Error): ")
 
 
-def failure_reason(error: BaseException) -> str:
+def find_failure_reason(error: BaseException) -> str:
     """The reason why a query or job failed, in one line: from the worker's last traceback,
     otherwise from the cause that Spark reports."""
-    text = str(error)
-    if _TRACEBACK in text:
-        last_traceback = text.rpartition(_TRACEBACK)[2]
+    error_text = str(error)
+    if _TRACEBACK in error_text:
+        last_traceback = error_text.rpartition(_TRACEBACK)[2]
         for line in last_traceback.splitlines():
             if line.strip() and not line[0].isspace():
-                name, _, message = line.partition(": ")
-                return message if name.startswith("kfmt_cli.") and message else line
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    failure_match = _TASK_FAILURE.search(text)
+                exception_name, _, message = line.partition(": ")
+                return message if exception_name.startswith("kfmt_cli.") and message else line
+    text_lines = [line.strip() for line in error_text.splitlines() if line.strip()]
+    failure_match = _TASK_FAILURE.search(error_text)
     if failure_match:
-        return _JAVA_EXCEPTION.sub("", text[failure_match.end() :].partition("\n")[0])
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    if causes:
-        return _JAVA_EXCEPTION.sub("", causes[-1])
-    return lines[0] if lines else type(error).__name__
+        return _JAVA_EXCEPTION.sub("", error_text[failure_match.end() :].partition("\n")[0])
+    cause_lines = [line for line in text_lines if line.startswith("Caused by: ")]
+    if cause_lines:
+        return _JAVA_EXCEPTION.sub("", cause_lines[-1])
+    return text_lines[0] if text_lines else type(error).__name__

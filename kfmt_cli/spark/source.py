@@ -19,7 +19,7 @@ from kfmt_cli.spark.input_partition import KfmtInputPartition
 from kfmt_cli.spark.selections import plan_input_partitions
 from kfmt_cli.spark.source_options import parse_request, require_paths
 from kfmt_cli.spark.tables import spark_schema
-from kfmt_cli.spark.worker import DriverEnvironment, with_driver_kfmt
+from kfmt_cli.spark.worker import DriverEnvironment, wrap_with_driver_kfmt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ class KfmtReader(DataSourceReader):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
         """Pickle as a function that imports the driver's kfmt in a worker before this class."""
-        return with_driver_kfmt(
+        return wrap_with_driver_kfmt(
             self.driver_env, partial(type(self), self.request, self.driver_env)
         ), ()
 
@@ -81,12 +81,12 @@ class KfmtDataSource(DataSource):
         return "kfmt"
 
     def schema(self) -> str:
-        return spark_schema(parse_request(self.options).result_columns)
+        return spark_schema(parse_request(self.options).output_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         del schema
         request = require_paths(parse_request(self.options))
-        uses_pushdown = request.pushdown and PUSHDOWN_WORKER_MODULE in sys.modules
+        uses_pushdown = request.uses_pushdown and PUSHDOWN_WORKER_MODULE in sys.modules
         return (FilteringReader if uses_pushdown else KfmtReader)(request, self.driver_env)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -98,12 +98,14 @@ class KfmtDataSource(DataSource):
         return create_stream_reader(request, self.driver_env, parse_stream_options(self.options))
 
 
-def shipped_source_type(driver_env: DriverEnvironment) -> type[DataSource]:
+def create_shipped_source_type(driver_env: DriverEnvironment) -> type[DataSource]:
     """The data source to register: it imports the driver's kfmt in a worker.
 
     Spark pickles this class by value, so its methods refer to nothing in kfmt.
     """
-    create_source = with_driver_kfmt(driver_env, partial(KfmtDataSource, driver_env=driver_env))
+    create_source = wrap_with_driver_kfmt(
+        driver_env, partial(KfmtDataSource, driver_env=driver_env)
+    )
 
     class ShippedDataSource(DataSource):
         @classmethod
@@ -119,7 +121,7 @@ def shipped_source_type(driver_env: DriverEnvironment) -> type[DataSource]:
             return reader
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-            stream: DataSourceStreamReader = create_source(self.options).streamReader(schema)
-            return stream
+            stream_reader: DataSourceStreamReader = create_source(self.options).streamReader(schema)
+            return stream_reader
 
     return ShippedDataSource

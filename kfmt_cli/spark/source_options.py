@@ -14,16 +14,16 @@ from kfmt_cli.core.times import parse_time_ms
 from kfmt_cli.disk.tiered_keys import read_key_file
 from kfmt_cli.errors import UsageError
 from kfmt_cli.execution.read_request import (
-    DEFAULT_BATCH_ROWS,
+    DEFAULT_ARROW_BATCH_ROWS,
     DEFAULT_MAX_SPLIT_BYTES,
     ReadRequest,
-    split_names,
+    parse_name_list,
 )
 from kfmt_cli.log.selection.record_filter import parse_record_filter
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.rows.table_types import TABLES
 
-OPTIONS = {
+OPTION_DESCRIPTIONS = {
     "table": "segments, batches, records (the default), index_entries or findings",
     "path, paths": "input for `load`: files or directories, local or in an object store",
     "columns": "comma-separated names; other columns are not computed",
@@ -73,45 +73,49 @@ OPTION_BY_FORMER_NAME = {
 
 
 # The allowed values of numeric options.
-MAX_NUMBER = (1 << 63) - 1
+MAX_OPTION_NUMBER = (1 << 63) - 1
 MIN_BY_OPTION = {
     **dict.fromkeys(("firstoffset", "lastoffset", "producerid"), 0),
     **dict.fromkeys(("last", "maxsplitbytes", "batchrows", "parallelism", "maxdecompressed"), 1),
     **dict.fromkeys(("maxbytespertrigger", "rowspertrigger"), 1),
 }
-DOC_NAME_BY_OPTION = {name.lower(): name for names in OPTIONS for name in names.split(", ")}
-FALSE_BY_DEFAULT, TRUE_BY_DEFAULT = ("false", "true"), ("true", "false")
+DOC_NAME_BY_OPTION = {
+    name.lower(): name for names in OPTION_DESCRIPTIONS for name in names.split(", ")
+}
+FALSE_OR_TRUE, TRUE_OR_FALSE = ("false", "true"), ("true", "false")
 
 
 def parse_request(options: Mapping[str, str]) -> ReadRequest:
     """The request from Spark options; raises UsageError."""
     canonical_options = _canonical_options(options)
-    table = canonical_options.get("table", "records")
-    if table not in TABLES:
-        raise UsageError(f"kfmt: no table {table!r}{_format_suggestions(table, list(TABLES))}")
+    table_name = canonical_options.get("table", "records")
+    if table_name not in TABLES:
+        raise UsageError(
+            f"kfmt: no table {table_name!r}{_format_suggestions(table_name, list(TABLES))}"
+        )
     isolation = _parse_choice(
         canonical_options, "isolation", ("read_uncommitted", "read_committed")
     )
     mode = _parse_choice(canonical_options, "mode", ("permissive", "failfast"))
     max_decompressed = _parse_number(canonical_options, "maxdecompressed")
     return ReadRequest(
-        table=table,
+        table=table_name,
         paths=_parse_paths(canonical_options),
-        columns=_parse_columns(canonical_options, table),
+        columns=_parse_columns(canonical_options, table_name),
         selection_options=SelectionOptions(
             _parse_selection(canonical_options),
             _parse_number(canonical_options, "last"),
             isolation == "read_committed",
         ),
-        topics=frozenset(split_names(canonical_options.get("topics", ""))),
+        topics=frozenset(parse_name_list(canonical_options.get("topics", ""))),
         max_split_bytes=_parse_number(canonical_options, "maxsplitbytes")
         or DEFAULT_MAX_SPLIT_BYTES,
-        batch_rows=_parse_number(canonical_options, "batchrows") or DEFAULT_BATCH_ROWS,
+        arrow_batch_rows=_parse_number(canonical_options, "batchrows") or DEFAULT_ARROW_BATCH_ROWS,
         fail_fast=mode == "failfast",
-        raises_if_unreadable=_parse_choice(canonical_options, "ignoreunreadable", FALSE_BY_DEFAULT)
+        raises_if_unreadable=_parse_choice(canonical_options, "ignoreunreadable", FALSE_OR_TRUE)
         == "false",
-        deep=_parse_choice(canonical_options, "deep", FALSE_BY_DEFAULT) == "true",
-        pushdown=_parse_choice(canonical_options, "filterpushdown", FALSE_BY_DEFAULT) == "true",
+        decodes_records=_parse_choice(canonical_options, "deep", FALSE_OR_TRUE) == "true",
+        uses_pushdown=_parse_choice(canonical_options, "filterpushdown", FALSE_OR_TRUE) == "true",
         parallelism=_parse_number(canonical_options, "parallelism") or os.cpu_count() or 1,
         decompression_limit=DecompressionLimit.from_option(max_decompressed),
         private_key=read_key_file(canonical_options["rsmprivatekey"])
@@ -139,7 +143,7 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
         _parse_number(canonical_options, "maxbytespertrigger"),
         _parse_number(canonical_options, "rowspertrigger"),
         _parse_choice(canonical_options, "startingoffsets", ("earliest", "latest")) == "latest",
-        _parse_choice(canonical_options, "failondataloss", TRUE_BY_DEFAULT) == "true",
+        _parse_choice(canonical_options, "failondataloss", TRUE_OR_FALSE) == "true",
     )
 
 
@@ -153,42 +157,44 @@ def require_paths(request: ReadRequest) -> ReadRequest:
 def _canonical_options(options: Mapping[str, str]) -> dict[str, str]:
     """The options by their canonical names; raises UsageError for an unknown or repeated one,
     and for a choice or number that is not allowed, also in options that only a stream uses."""
-    values: dict[str, str] = {}
-    for name, value in options.items():
-        canonical_name = _canonical_name(name)
+    value_by_name: dict[str, str] = {}
+    for option_name, option_value in options.items():
+        canonical_name = _canonical_name(option_name)
         if canonical_name not in DOC_NAME_BY_OPTION and canonical_name != "parallelism":
             raise UsageError(
                 "kfmt: no option "
                 f"{canonical_name!r}{_format_suggestions(canonical_name, list(DOC_NAME_BY_OPTION))}"
             )
-        if canonical_name in values and values[canonical_name] != value:
-            both_values = redact_credentials(f"{values[canonical_name]!r} and {value!r}")
+        if canonical_name in value_by_name and value_by_name[canonical_name] != option_value:
+            both_values = redact_credentials(
+                f"{value_by_name[canonical_name]!r} and {option_value!r}"
+            )
             raise UsageError(
                 f"kfmt: option {_documented_name(canonical_name)} is given twice, as {both_values}"
             )
-        values[canonical_name] = value
-    for name in MIN_BY_OPTION:
-        _parse_number(values, name)
-    _parse_choice(values, "startingoffsets", ("earliest", "latest"))
-    _parse_choice(values, "failondataloss", TRUE_BY_DEFAULT)
-    return values
+        value_by_name[canonical_name] = option_value
+    for option_name in MIN_BY_OPTION:
+        _parse_number(value_by_name, option_name)
+    _parse_choice(value_by_name, "startingoffsets", ("earliest", "latest"))
+    _parse_choice(value_by_name, "failondataloss", TRUE_OR_FALSE)
+    return value_by_name
 
 
-def _format_suggestions(name: str, names: Sequence[str]) -> str:
+def _format_suggestions(unknown_name: str, known_names: Sequence[str]) -> str:
     """The end of a message about an unknown name: the nearest ones, or all."""
-    if candidates := get_close_matches(name, names, 2, 0.6):
+    if candidates := get_close_matches(unknown_name, known_names, 2, 0.6):
         return f"; did you mean {' or '.join(map(_documented_name, candidates))}?"
-    return f"; choose from {', '.join(map(_documented_name, names))}"
+    return f"; choose from {', '.join(map(_documented_name, known_names))}"
 
 
-def _documented_name(name: str) -> str:
+def _documented_name(option_name: str) -> str:
     """The name of an option as it is documented; another name as it is."""
-    return DOC_NAME_BY_OPTION.get(name, name)
+    return DOC_NAME_BY_OPTION.get(option_name, option_name)
 
 
 def _parse_paths(options: Mapping[str, str]) -> tuple[str, ...]:
     """The paths; none if neither option is set. Raises UsageError."""
-    paths: list[object] = []
+    path_values: list[object] = []
     if "paths" in options:
         try:
             json_paths = json.loads(options["paths"])
@@ -199,75 +205,78 @@ def _parse_paths(options: Mapping[str, str]) -> tuple[str, ...]:
                 f"kfmt: option paths is {redact_credentials(options['paths'])!r}, not a JSON list "
                 "of at least one path"
             )
-        paths += json_paths
+        path_values += json_paths
     if "path" in options:
-        paths.append(options["path"])
-    valid_paths = tuple(path for path in paths if isinstance(path, str) and path.strip())
-    if len(valid_paths) < len(paths):
-        invalid_path = next(path for path in paths if path not in valid_paths)
+        path_values.append(options["path"])
+    valid_paths = tuple(path for path in path_values if isinstance(path, str) and path.strip())
+    if len(valid_paths) < len(path_values):
+        invalid_path = next(path for path in path_values if path not in valid_paths)
         raise UsageError(f"kfmt: {invalid_path!r} is not a path")
     return tuple(map(strip_credentials, valid_paths))
 
 
-def _parse_columns(options: Mapping[str, str], table: str) -> tuple[str, ...]:
+def _parse_columns(options: Mapping[str, str], table_name: str) -> tuple[str, ...]:
     """The names of the columns; raises UsageError for one that is unknown or repeated."""
-    columns = split_names(options.get("columns", ""))
-    column_by_name = TABLES[table].leaf_by_name
-    for i, name in enumerate(columns):
-        if name not in column_by_name:
-            candidates = get_close_matches(name, list(column_by_name), 2, 0.6)
+    column_names = parse_name_list(options.get("columns", ""))
+    column_by_name = TABLES[table_name].leaf_by_name
+    for i, column_name in enumerate(column_names):
+        if column_name not in column_by_name:
+            candidates = get_close_matches(column_name, list(column_by_name), 2, 0.6)
             suggestion = f"; did you mean {' or '.join(candidates)}?" if candidates else ""
-            raise UsageError(f"kfmt: table {table} has no column {name!r}{suggestion}")
-        if name in columns[:i]:
-            raise UsageError(f"kfmt: option columns has {name!r} twice")
-    return columns
+            raise UsageError(f"kfmt: table {table_name} has no column {column_name!r}{suggestion}")
+        if column_name in column_names[:i]:
+            raise UsageError(f"kfmt: option columns has {column_name!r} twice")
+    return column_names
 
 
 def _parse_selection(options: Mapping[str, str]) -> Selection:
-    headers = (options["header"],) if "header" in options else ()
+    header_filters = (options["header"],) if "header" in options else ()
     record_filter = parse_record_filter(
-        options.get("key"), options.get("value"), headers, _parse_number(options, "producerid")
+        options.get("key"),
+        options.get("value"),
+        header_filters,
+        _parse_number(options, "producerid"),
     )
     offset_bounds = _parse_number(options, "firstoffset"), _parse_number(options, "lastoffset")
     return Selection(
         *offset_bounds,
-        _parse_time(options, "firsttime"),
-        _parse_time(options, "lasttime"),
+        _parse_time_option_ms(options, "firsttime"),
+        _parse_time_option_ms(options, "lasttime"),
         record_filter,
     )
 
 
-def _canonical_name(name: str) -> str:
+def _canonical_name(option_name: str) -> str:
     """The canonical name of an option, which may be in any case and contain underscores."""
-    canonical_name = name.lower().replace("_", "")
+    canonical_name = option_name.lower().replace("_", "")
     return OPTION_BY_FORMER_NAME.get(canonical_name, canonical_name)
 
 
-def _parse_choice(options: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    value = options.get(name, choices[0]).lower()
-    if value not in choices:
-        problem = f"{options[name]!r}, not {' or '.join(choices)}"
-        raise UsageError(f"kfmt: option {_documented_name(name)} is {problem}")
-    return value
+def _parse_choice(options: Mapping[str, str], option_name: str, choices: tuple[str, ...]) -> str:
+    choice = options.get(option_name, choices[0]).lower()
+    if choice not in choices:
+        problem = f"{options[option_name]!r}, not {' or '.join(choices)}"
+        raise UsageError(f"kfmt: option {_documented_name(option_name)} is {problem}")
+    return choice
 
 
-def _parse_number(options: Mapping[str, str], name: str) -> int | None:
+def _parse_number(options: Mapping[str, str], option_name: str) -> int | None:
     """The value of an option, None without it; raises UsageError if it is not allowed."""
-    if name not in options:
+    if option_name not in options:
         return None
-    text, minimum = options[name], MIN_BY_OPTION[name]
+    value_text, minimum = options[option_name], MIN_BY_OPTION[option_name]
     try:
-        number = int(text)
+        number = int(value_text)
     except ValueError:
         raise UsageError(
-            f"kfmt: option {_documented_name(name)} is {text!r}, not a number"
+            f"kfmt: option {_documented_name(option_name)} is {value_text!r}, not a number"
         ) from None
-    if not minimum <= number <= MAX_NUMBER:
-        problem = f"is {number}, not a number from {minimum} to {MAX_NUMBER}"
-        raise UsageError(f"kfmt: option {_documented_name(name)} {problem}")
+    if not minimum <= number <= MAX_OPTION_NUMBER:
+        problem = f"is {number}, not a number from {minimum} to {MAX_OPTION_NUMBER}"
+        raise UsageError(f"kfmt: option {_documented_name(option_name)} {problem}")
     return number
 
 
-def _parse_time(options: Mapping[str, str], name: str) -> int | None:
-    text = options.get(name)
-    return None if text is None else parse_time_ms(name, text)
+def _parse_time_option_ms(options: Mapping[str, str], option_name: str) -> int | None:
+    time_text = options.get(option_name)
+    return None if time_text is None else parse_time_ms(option_name, time_text)

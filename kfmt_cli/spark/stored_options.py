@@ -39,15 +39,16 @@ _RC1_NAMES: dict[type, tuple[str, str]] = {
 }
 
 
-def filter_values(record_filter: RecordFilter) -> PlainValues | None:
+def record_filter_values(record_filter: RecordFilter) -> PlainValues | None:
     """A record filter; None if it excludes nothing."""
     if not record_filter:
         return None
     return {
-        "key": _pattern_values(record_filter.key),
-        "value": _pattern_values(record_filter.value),
+        "key": _pattern_values(record_filter.key_pattern),
+        "value": _pattern_values(record_filter.value_pattern),
         "headers": [
-            [os.fsdecode(name), _pattern_values(pattern)] for name, pattern in record_filter.headers
+            [os.fsdecode(name), _pattern_values(pattern)]
+            for name, pattern in record_filter.header_patterns
         ],
         "producer_id": record_filter.producer_id,
     }
@@ -59,8 +60,8 @@ def selection_values(options: SelectionOptions) -> PlainValues:
     return {
         "offsets": [selection.first_offset, selection.last_offset],
         "times": [selection.first_time, selection.last_time],
-        "match": filter_values(selection.record_filter),
-        "last": options.last_n,
+        "match": record_filter_values(selection.record_filter),
+        "last": options.n_last_records,
         "committed": options.only_committed,
         "latest": options.only_latest,
     }
@@ -80,13 +81,15 @@ def rc1_text(value: Any) -> str:
     """The `repr` that a value had in 1.0.0rc1."""
     if is_dataclass(value) and type(value) in _RC1_NAMES:
         class_name, member_names = _RC1_NAMES[type(value)]
-        texts = [rc1_text(getattr(value, member.name)) for member in fields(value)]
-        pairs = zip(member_names.split(), texts, strict=True)
+        member_texts = [rc1_text(getattr(value, member.name)) for member in fields(value)]
+        pairs = zip(member_names.split(), member_texts, strict=True)
         return f"{class_name}({', '.join(f'{member}={text}' for member, text in pairs)})"
     if isinstance(value, tuple):
         return f"({', '.join(map(rc1_text, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
-        pairs_text = ", ".join(f"{rc1_text(key)}: {rc1_text(item)}" for key, item in value.items())
+        pairs_text = ", ".join(
+            f"{rc1_text(key)}: {rc1_text(dict_value)}" for key, dict_value in value.items()
+        )
         return f"{{{pairs_text}}}"
     return repr(value)
 
@@ -102,14 +105,14 @@ def _pattern_values(pattern: Pattern | None) -> PlainValues | None:
 def _declaration_values(declaration: PayloadDeclaration | None) -> PlainValues | None:
     if declaration is None:
         return None
-    schema = declaration.schema
-    registry = None
+    schema = declaration.schema_source
+    registry_hash = None
     if schema.registry is not None:  # by its content, which determines the decoded values
-        registry = blake2b(rc1_text(schema.registry).encode(), digest_size=12).hexdigest()
+        registry_hash = blake2b(rc1_text(schema.registry).encode(), digest_size=12).hexdigest()
     return {
-        "format": declaration.format,
+        "format": declaration.format_name,
         "file": None if schema.file is None else str(schema.file),
         "message": schema.message_name,
         "directory": None if schema.directory is None else str(schema.directory),
-        "registry": registry,
+        "registry": registry_hash,
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kfmt_cli.core.layout.field import MS_UNIT
 from kfmt_cli.rows.column import Column, ColumnKind
 
-_TYPE_BY_KIND = {
+_SPARK_TYPE_BY_KIND = {
     ColumnKind.REAL: "double",
     ColumnKind.FLAG: "boolean",
     ColumnKind.CHOICE: "string",
@@ -25,7 +25,7 @@ def spark_type(column: Column) -> str:
         return "timestamp"
     if column.kind is ColumnKind.NUMBER:
         return "bigint" if column.n_bits > 32 else "int"
-    return _TYPE_BY_KIND[column.kind]
+    return _SPARK_TYPE_BY_KIND[column.kind]
 
 
 def spark_schema(columns: Iterable[Column]) -> str:

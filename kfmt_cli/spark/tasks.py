@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.core.parallel import run_detached
-from kfmt_cli.spark.worker import find_context, use_driver_python
+from kfmt_cli.core.parallel import run_in_daemon_thread
+from kfmt_cli.spark.worker import find_spark_context, use_driver_python
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -48,16 +48,16 @@ def run_in_tasks(
     description: the job's description for Spark's own pages. on_finished: called with the number of
     finished tasks. An exception meanwhile, such as Ctrl+C, cancels the tasks.
     """
-    tag, context = f"kfmt-{uuid.uuid4().hex}", find_context(spark)
+    tag, context = f"kfmt-{uuid.uuid4().hex}", find_spark_context(spark)
     runner = _UdfTasks(tag, spark) if context is None else _RddTasks(tag, context, description)
     # Ask Spark for the progress: listing results repeatedly would cost requests.
-    with runner.prepare(len(task_inputs)) as count_finished:
-        future = run_detached(lambda: runner.collect(function, task_inputs))
+    with runner.open_tasks(len(task_inputs)) as count_finished:
+        future = run_in_daemon_thread(lambda: runner.collect_results(function, task_inputs))
         try:
             while wait([future], timeout=PROGRESS_INTERVAL_SECONDS).not_done:
                 on_finished(count_finished())
         except BaseException:  # do not wait for a thread that Spark does not answer
-            wait([run_detached(runner.cancel)], timeout=CANCEL_TIMEOUT_SECONDS)
+            wait([run_in_daemon_thread(runner.cancel_tasks)], timeout=CANCEL_TIMEOUT_SECONDS)
             raise
         return future.result()
 
@@ -71,20 +71,20 @@ class _RddTasks:
     description: str
 
     @contextmanager
-    def prepare(self, n_tasks: int) -> Iterator[Callable[[], int]]:
+    def open_tasks(self, n_tasks: int) -> Iterator[Callable[[], int]]:
         """A function that returns the number of finished tasks."""
         del n_tasks
         with use_driver_python(self.context):
             yield partial(_count_finished_tasks, self.context, self.tag)
 
-    def collect(
+    def collect_results(
         self, function: Callable[[bytes], bytes], task_inputs: Sequence[bytes]
     ) -> list[bytes]:
         """The results of the function, in order."""
         self.context.setJobGroup(self.tag, self.description, interruptOnCancel=True)
         return self.context.parallelize(task_inputs, len(task_inputs)).map(function).collect()
 
-    def cancel(self) -> None:
+    def cancel_tasks(self) -> None:
         """Cancel the tasks."""
         self.context.cancelJobGroup(self.tag)
 
@@ -97,22 +97,22 @@ class _UdfTasks:
     spark: Any
 
     @contextmanager
-    def prepare(self, n_tasks: int) -> Iterator[Callable[[], int]]:
+    def open_tasks(self, n_tasks: int) -> Iterator[Callable[[], int]]:
         """A function that returns the number of finished tasks in the session's latest operation,
         as there are no job groups."""
-        counts = [0]
+        finished_counts = [0]
 
         def on_progress(*, stages: Any, **_: Any) -> None:
-            counts.append(sum(stage.num_completed_tasks for stage in stages or ()))
+            finished_counts.append(sum(stage.num_completed_tasks for stage in stages or ()))
 
         with _override_settings(self.spark, {_PARALLELISM_SETTING: str(n_tasks), **_UDF_SETTINGS}):
             self.spark.registerProgressHandler(on_progress)
             try:
-                yield lambda: max(counts)
+                yield lambda: max(finished_counts)
             finally:
                 self.spark.removeProgressHandler(on_progress)
 
-    def collect(
+    def collect_results(
         self, function: Callable[[bytes], bytes], task_inputs: Sequence[bytes]
     ) -> list[bytes]:
         """The results of the function, in order."""
@@ -121,11 +121,11 @@ class _UdfTasks:
         self.spark.addTag(self.tag)  # tags the operations of this thread
         row_placeholders = ", ".join(["(?)"] * len(task_inputs))
         query = f"SELECT * FROM VALUES {row_placeholders} AS shares(share)"  # noqa: S608
-        frame = self.spark.sql(query, args=list(task_inputs))
-        results = frame.select(udf(function, "binary", useArrow=False)(frame["share"]))
+        input_frame = self.spark.sql(query, args=list(task_inputs))
+        results = input_frame.select(udf(function, "binary", useArrow=False)(input_frame["share"]))
         return [bytes(row[0]) for row in results.collect()]
 
-    def cancel(self) -> None:
+    def cancel_tasks(self) -> None:
         """Cancel the tasks."""
         self.spark.interruptTag(self.tag)
 
@@ -141,7 +141,7 @@ def _override_settings(spark: SparkSession, settings: dict[str, str]) -> Iterato
         yield
     except BaseException:
         wait(
-            [run_detached(partial(_restore_settings, spark, previous_values))],
+            [run_in_daemon_thread(partial(_restore_settings, spark, previous_values))],
             timeout=CANCEL_TIMEOUT_SECONDS,
         )
         raise

@@ -61,33 +61,35 @@ _AZURE_KEY_SETTING = re.compile(r"spark\.hadoop\.fs\.azure\.account\.key\.(\w+)\
 def find_store_variables(spark: Spark) -> dict[str, str]:
     """Environment variables for access to object stores: this process's on one machine, and the
     session's `spark.hadoop.fs.s3a.*` and `spark.hadoop.fs.azure.account.key.*` settings."""
-    variables = {}
-    if is_on_this_machine(find_context(spark)):
-        variables = {
+    store_variables = {}
+    if has_local_workers(find_spark_context(spark)):
+        store_variables = {
             name: value
             for name, value in os.environ.items()
             if name.startswith(_STORE_VARIABLE_PREFIXES)
         }
-    conf, prefix = spark_settings(spark), "spark.hadoop.fs.s3a."
+    settings, s3a_prefix = spark_settings(spark), "spark.hadoop.fs.s3a."
     for name, variable in _VARIABLE_BY_S3A_SETTING.items():
-        if (value := conf.get(prefix + name)) is not None:
-            variables[variable] = value
-    endpoint = conf.get(f"{prefix}endpoint")
+        if (value := settings.get(s3a_prefix + name)) is not None:
+            store_variables[variable] = value
+    endpoint = settings.get(f"{s3a_prefix}endpoint")
     if endpoint is not None:
-        is_http = conf.get(f"{prefix}connection.ssl.enabled") == "false"
+        is_http = settings.get(f"{s3a_prefix}connection.ssl.enabled") == "false"
         scheme = "" if "://" in endpoint else "http://" if is_http else "https://"
-        variables["AWS_ENDPOINT_URL"] = scheme + endpoint
+        store_variables["AWS_ENDPOINT_URL"] = scheme + endpoint
     key_by_account = {
-        match[1]: value for name, value in conf.items() if (match := _AZURE_KEY_SETTING.match(name))
+        match[1]: value
+        for name, value in settings.items()
+        if (match := _AZURE_KEY_SETTING.match(name))
     }
     if key_by_account:
-        variables[AZURE_KEYS_VARIABLE] = ";".join(
+        store_variables[AZURE_KEYS_VARIABLE] = ";".join(
             f"{account}={key}" for account, key in key_by_account.items()
         )
-    return variables
+    return store_variables
 
 
-def is_on_this_machine(context: SparkContext | None) -> bool:
+def has_local_workers(context: SparkContext | None) -> bool:
     """Whether the workers of a context run on the driver's machine; False for Spark Connect, which
     has no context and whose workers may run anywhere."""
     return context is not None and (context.master or "").startswith("local")
@@ -100,7 +102,7 @@ def spark_settings(spark: Spark) -> dict[str, str]:
     return dict(spark.getConf().getAll()) if isinstance(spark, SparkContext) else spark.conf.getAll
 
 
-def find_context(spark: Spark) -> SparkContext | None:
+def find_spark_context(spark: Spark) -> SparkContext | None:
     """The context of a session; None for Spark Connect, which has none."""
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
@@ -113,14 +115,14 @@ def find_context(spark: Spark) -> SparkContext | None:
         return None
 
 
-def driver_environment(spark: Spark) -> DriverEnvironment:
+def prepare_driver_environment(spark: Spark) -> DriverEnvironment:
     """The kfmt for the workers of a session; sets the stores' variables in this process."""
     package_directory = Path(kfmt_cli.__file__).parent
-    is_shared = is_on_this_machine(find_context(spark)) and package_directory.is_dir()
+    is_package_shared = has_local_workers(find_spark_context(spark)) and package_directory.is_dir()
     store_variables = find_store_variables(spark)
     os.environ.update(store_variables)  # the driver lists files with them
     return DriverEnvironment(
-        str(package_directory) if is_shared else None,
+        str(package_directory) if is_package_shared else None,
         store_variables=tuple(store_variables.items()),
     )
 
@@ -128,20 +130,20 @@ def driver_environment(spark: Spark) -> DriverEnvironment:
 @contextmanager
 def use_driver_python(context: SparkContext | None) -> Iterator[None]:
     """Run functions passed to Spark in the driver's Python, if the workers are on its machine."""
-    if context is None or not is_on_this_machine(context) or not sys.executable:
+    if context is None or not has_local_workers(context) or not sys.executable:
         yield
         return
-    previous_exec = context.pythonExec
+    previous_python = context.pythonExec
     context.pythonExec = sys.executable
     try:
         yield
     finally:
-        context.pythonExec = previous_exec
+        context.pythonExec = previous_python
 
 
 def warn_missing_python(context: SparkContext | None) -> None:
     """Log the settings to make if no Python is configured for a cluster's workers."""
-    if context is None or is_on_this_machine(context) or context.pythonExec != "python3":
+    if context is None or has_local_workers(context) or context.pythonExec != "python3":
         return
     WORKER_LOGGER.warning(
         "kfmt: workers run their machine's python3, which needs kfmt-cli %s. To use another "
@@ -150,7 +152,7 @@ def warn_missing_python(context: SparkContext | None) -> None:
     )
 
 
-def with_driver_kfmt(
+def wrap_with_driver_kfmt(
     driver_env: DriverEnvironment, function: Callable[..., Any]
 ) -> Callable[..., Any]:
     """Wrap a function to check the worker's kfmt, and import the driver's on one machine, first.
@@ -166,7 +168,7 @@ def with_driver_kfmt(
     version = driver_env.version
     store_variables = dict(driver_env.store_variables)
 
-    def run(*arguments: Any) -> Any:
+    def run_with_driver_kfmt(*arguments: Any) -> Any:
         import importlib.util
         import os
         import pickle
@@ -179,10 +181,10 @@ def with_driver_kfmt(
             else None
         )
         if init_path and getattr(sys.modules.get("kfmt_cli"), "__file__", None) != init_path:
-            for name in [
+            for module_name in [
                 module for module in sys.modules if module.partition(".")[0] == "kfmt_cli"
             ]:
-                del sys.modules[name]
+                del sys.modules[module_name]
             spec = importlib.util.spec_from_file_location(
                 "kfmt_cli", init_path, submodule_search_locations=[str(package_directory)]
             )
@@ -202,4 +204,4 @@ def with_driver_kfmt(
             )
         return pickle.loads(pickled_function)(*arguments)  # noqa: S301 (the driver's own)
 
-    return run
+    return run_with_driver_kfmt

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 
 if TYPE_CHECKING:
     from kfmt_cli.core.layout.layout import Layout
@@ -132,13 +132,15 @@ DECODED_TOPICS: dict[str, KnownTopic] = {topic.name: topic for topic in _DECODED
 
 
 @cache
-def find_known_topic(name: str | None) -> KnownTopic | None:
+def find_known_topic(topic_name: str | None) -> KnownTopic | None:
     """The known topic with this name, or None."""
-    if name is None:
+    if topic_name is None:
         return None
-    for topic in (*DECODED_TOPICS.values(), *_UNDECODED_TOPICS):
-        if name == topic.name or (topic.pattern and re.fullmatch(topic.pattern, name)):
-            return topic
+    for known_topic in (*DECODED_TOPICS.values(), *_UNDECODED_TOPICS):
+        if topic_name == known_topic.name or (
+            known_topic.pattern and re.fullmatch(known_topic.pattern, topic_name)
+        ):
+            return known_topic
     return None
 
 
@@ -148,30 +150,30 @@ def topic_message_types(topic: str) -> tuple[MessageType, ...]:
 
 
 def _kafka_message_types(topic: str) -> tuple[MessageType, ...]:
-    from kfmt_cli.formats.kafka_messages import load_definitions, message_layout
+    from kfmt_cli.formats.kafka_messages import load_message_definitions, message_layout
     from kfmt_cli.topics.decoder import MessageType
 
     layouts_by_type_id: dict[int, dict[str, Layout]] = {}
-    for name, definition in load_definitions().items():
+    for message_name, definition in load_message_definitions().items():
         if definition["where"] == topic:
-            argument_name = "key_layout" if name.endswith("Key") else "value_layout"
-            layouts_by_type_id.setdefault(definition["id"], {})[argument_name] = message_layout(
-                name
+            layout_argument = "key_layout" if message_name.endswith("Key") else "value_layout"
+            layouts_by_type_id.setdefault(definition["id"], {})[layout_argument] = message_layout(
+                message_name
             )
     return tuple(
-        MessageType(type_id, **key_and_value_layouts)
-        for type_id, key_and_value_layouts in layouts_by_type_id.items()
+        MessageType(type_id, **layout_by_argument)
+        for type_id, layout_by_argument in layouts_by_type_id.items()
     )
 
 
 @cache
 def _load_decoder(known_topic: KnownTopic) -> Decoder:
     if known_topic.decoder_target:
-        decoder: Decoder = load_target(known_topic.decoder_target)
+        decoder: Decoder = import_object(known_topic.decoder_target)
         return decoder
     message_types: tuple[MessageType, ...]
     message_types = (
-        load_target(known_topic.messages_target)
+        import_object(known_topic.messages_target)
         if known_topic.messages_target
         else _kafka_message_types(known_topic.name)
     )

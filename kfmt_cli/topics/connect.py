@@ -15,7 +15,7 @@ from kfmt_cli.topics.payloads import read_encodable_json
 
 # Key prefix, record type, and the name of the rest of the key; in the order in which workers check
 # the prefixes.
-_CONFIG_KEYS = (
+_CONFIG_KEY_TYPES = (
     ("target-state-", "TargetState", "connector"),
     ("connector-", "ConnectorConfig", "connector"),
     ("task-", "TaskConfig", "task"),
@@ -24,64 +24,71 @@ _CONFIG_KEYS = (
     ("tasks-fencing-", "TaskCount", "connector"),
     ("logger-cluster-", "LoggerLevel", "logger"),
 )
-_STATUS_KEYS = (
+_STATUS_KEY_TYPES = (
     ("status-connector-", "ConnectorStatus", "connector"),
     ("status-task-", "TaskStatus", "task"),
     ("status-topic-", "TopicStatus", "topic"),
 )
-_NUMBER = re.compile(r"[0-9]{1,10}")
+_TASK_NUMBER_REGEX = re.compile(r"[0-9]{1,10}")
 SESSION_KEY = "session-key"
 TOPIC_STATUS_SEPARATOR = ":connector-"  # between a topic and the connector that uses it
 
 
-def _key_text(key: bytes) -> str | None:
+def _parse_key_text(key: bytes) -> str | None:
     """A key as text, without the quotation marks of JSON converters; None if it is not text."""
     try:
         text = key.decode()
         if text.startswith('"') and text.endswith('"'):
-            unquoted = read_encodable_json(key)
-            return unquoted if isinstance(unquoted, str) else None
+            unquoted_key = read_encodable_json(key)
+            return unquoted_key if isinstance(unquoted_key, str) else None
     except ValueError:
         return None
     return text
 
 
-def _parse_key(key: bytes, key_kinds: tuple[tuple[str, str, str], ...]) -> KeyContent | None:
-    text = _key_text(key)
-    for prefix, record_type, subject_kind in key_kinds:
-        if text is None or not text.startswith(prefix):
+def _parse_typed_key(key: bytes, key_types: tuple[tuple[str, str, str], ...]) -> KeyContent | None:
+    key_text = _parse_key_text(key)
+    for prefix, record_type, subject_type in key_types:
+        if key_text is None or not key_text.startswith(prefix):
             continue
-        subject_name = text.removeprefix(prefix)
-        data: dict[str, Any] = {subject_kind: subject_name}
-        if subject_kind == "task":
+        subject_name = key_text.removeprefix(prefix)
+        subject_members: dict[str, Any] = {subject_type: subject_name}
+        if subject_type == "task":
             connector, _, task_number = subject_name.rpartition("-")
-            if not connector or not _NUMBER.fullmatch(task_number):
+            if not connector or not _TASK_NUMBER_REGEX.fullmatch(task_number):
                 return None
-            data = {"connector": connector, "task": int(task_number)}
-        elif subject_kind == "topic":
+            subject_members = {"connector": connector, "task": int(task_number)}
+        elif subject_type == "topic":
             topic, _, connector = subject_name.partition(TOPIC_STATUS_SEPARATOR)
-            data = {"topic": topic, "connector": connector}
-        return KeyContent(record_type, data)
+            subject_members = {"topic": topic, "connector": connector}
+        return KeyContent(record_type, subject_members)
     return None
 
 
 def _parse_config_key(key: bytes) -> KeyContent | None:
     if key == SESSION_KEY.encode():
         return KeyContent("SessionKey", {})
-    return _parse_key(key, _CONFIG_KEYS)
+    return _parse_typed_key(key, _CONFIG_KEY_TYPES)
 
 
 def _parse_offset_key(key: bytes) -> KeyContent | None:
     """The content of a key: a JSON list of the connector's name and the source partition."""
     try:
-        pair = parse_json_payload(key)
+        connector_and_partition = parse_json_payload(key)
     except ValueError:
         return None
-    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+    if (
+        not isinstance(connector_and_partition, list)
+        or len(connector_and_partition) != 2
+        or not isinstance(connector_and_partition[0], str)
+    ):
         return None
-    return KeyContent("SourceOffset", {"connector": pair[0], "source_partition": pair[1]})
+    return KeyContent(
+        "SourceOffset",
+        {"connector": connector_and_partition[0], "source_partition": connector_and_partition[1]},
+    )
 
 
 CONFIGS_DECODER = JsonDecoder(_parse_config_key)
-STATUS_DECODER = JsonDecoder(partial(_parse_key, key_kinds=_STATUS_KEYS))
+STATUS_DECODER = JsonDecoder(partial(_parse_typed_key, key_types=_STATUS_KEY_TYPES))
 OFFSETS_DECODER = JsonDecoder(_parse_offset_key)

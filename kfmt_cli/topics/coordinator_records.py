@@ -16,13 +16,13 @@ from kfmt_cli.topics.decoder import DecodedPayload, Decoder, FramedMessage, Mess
 from kfmt_cli.topics.message_text import decode_message, describe_message
 
 SOURCE_CLASS = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
-KEY_HEADER = Layout(
+KEY_HEADER_LAYOUT = Layout(
     "RecordType",
     "Header of the key of a coordinator record.",
     SOURCE_CLASS,
     (Field("type", Int16, "Type of the record."),),
 )
-VALUE_HEADER = Layout(
+VALUE_HEADER_LAYOUT = Layout(
     "RecordVersion",
     "Header of the value of a coordinator record.",
     SOURCE_CLASS,
@@ -67,9 +67,18 @@ class KeyedDecoder(Decoder):
         decoded_key = self.decode_key(key)
         assert decoded_key is not None
         assert message_type.key_layout is not None
-        values = {"name": message_type.value_layout.name, **self.tombstone_values, "data": None}
+        json_values = {
+            "name": message_type.value_layout.name,
+            **self.tombstone_values,
+            "data": None,
+        }
         return DecodedPayload(
-            values | {"deletes": describe_message(message_type.key_layout, decoded_key.data or {})}
+            json_values
+            | {
+                "deletes": describe_message(
+                    message_type.key_layout, decoded_key.stored_values or {}
+                )
+            }
         )
 
     def _find_message_type(self, data: Buffer, position: int, end: int) -> MessageType | None:
@@ -82,42 +91,67 @@ class KeyedDecoder(Decoder):
 
     def identify_key(self, data: Buffer, position: int, end: int) -> FramedMessage | None:
         try:
-            header_values, body_start = KEY_HEADER.read_values(data, position, end)
+            header_values, body_start = KEY_HEADER_LAYOUT.read_values(data, position, end)
         except WireError as error:
             return FramedMessage(
-                KEY_HEADER, {"type": None}, position, note=f"the key has no type: {error}"
+                KEY_HEADER_LAYOUT,
+                {"type": None},
+                position,
+                unknown_note=f"the key has no type: {error}",
             )
         message_type = self._find_message_type(data, position, end)
         if message_type is None or message_type.key_layout is None:
-            reason = f"records of type {header_values.type!s} are unknown"
-            return FramedMessage(KEY_HEADER, header_values, body_start, note=reason)
+            type_note = f"records of type {header_values.type!s} are unknown"
+            return FramedMessage(
+                KEY_HEADER_LAYOUT, header_values, body_start, unknown_note=type_note
+            )
         layout = layout_at_version(message_type.key_layout, 0)
         return FramedMessage(
-            KEY_HEADER, header_values, body_start, message_type.key_layout.name, layout
+            KEY_HEADER_LAYOUT, header_values, body_start, message_type.key_layout.name, layout
         )
 
     def identify_value(
         self, key: bytes | None, data: Buffer, position: int, end: int
     ) -> FramedMessage | None:
         message_type = None if key is None else self._find_message_type(key, 0, len(key))
-        name = None if message_type is None else message_type.value_layout.name
+        message_name = None if message_type is None else message_type.value_layout.name
         try:
-            header_values, body_start = VALUE_HEADER.read_values(data, position, end)
+            header_values, body_start = VALUE_HEADER_LAYOUT.read_values(data, position, end)
         except WireError as error:
-            reason = f"the value has no version: {error}"
-            return FramedMessage(VALUE_HEADER, {"version": None}, position, name, note=reason)
+            version_note = f"the value has no version: {error}"
+            return FramedMessage(
+                VALUE_HEADER_LAYOUT,
+                {"version": None},
+                position,
+                message_name,
+                unknown_note=version_note,
+            )
         if message_type is None:
-            note = "the value cannot be decoded without the key's type"
-            return FramedMessage(VALUE_HEADER, header_values, body_start, note=note)
-        layout, note = find_version_layout(message_type.value_layout, header_values.version)
-        return FramedMessage(VALUE_HEADER, header_values, body_start, name, layout, note)
+            layout_note = "the value cannot be decoded without the key's type"
+            return FramedMessage(
+                VALUE_HEADER_LAYOUT, header_values, body_start, unknown_note=layout_note
+            )
+        version_layout, layout_note = find_version_layout(
+            message_type.value_layout, header_values.version
+        )
+        return FramedMessage(
+            VALUE_HEADER_LAYOUT,
+            header_values,
+            body_start,
+            message_name,
+            version_layout,
+            layout_note,
+        )
 
 
 def find_version_layout(message_layout: Layout, version: object) -> tuple[Layout | None, str]:
     """The Layout of a message's version and an empty note; or None and a note that says why."""
     assert isinstance(version, int)
     assert message_layout.versions is not None
-    first, last = message_layout.versions
-    if first <= version <= last:
+    first_version, last_version = message_layout.versions
+    if first_version <= version <= last_version:
         return layout_at_version(message_layout, version), ""
-    return None, f"version {version} is unknown; only {first} to {last} are supported"
+    return (
+        None,
+        f"version {version} is unknown; only {first_version} to {last_version} are supported",
+    )

@@ -28,11 +28,11 @@ class FramedMessage:
     header_values: dict[str, Value]
     body_start: int
     """The position of the message after its header."""
-    name: str | None = None
+    message_name: str | None = None
     """The name of the message; None if unknown, see `note`."""
-    layout: Layout | None = None
+    message_layout: Layout | None = None
     """The Layout of the message; None if unknown, see `note`."""
-    note: str | None = None
+    unknown_note: str | None = None
     """Why the name or the Layout is unknown."""
 
 
@@ -40,18 +40,18 @@ class FramedMessage:
 class DecodedPayload:
     """The decoded content of a key or value."""
 
-    values: dict[str, Any]
+    json_values: dict[str, Any]
     """The values for JSON."""
-    data: dict[str, Value] | None = None
+    stored_values: dict[str, Value] | None = None
     """The values of the message itself, as stored."""
     error: str | None = None
     """Why the bytes are malformed."""
 
     @property
-    def name(self) -> str | None:
+    def message_name(self) -> str | None:
         """The name of the message; None if unknown."""
-        name = self.values.get("name")
-        return name if isinstance(name, str) else None
+        message_name = self.json_values.get("name")
+        return message_name if isinstance(message_name, str) else None
 
 
 class Decoder:

@@ -34,7 +34,8 @@ class EnvelopedDecoder(Decoder):
             return None
         framed_message = self.identify_value(key, value, 0, len(value))
         header_values = {
-            name: framed_message.header_values.get(name) for name in ("type", "version")
+            field_name: framed_message.header_values.get(field_name)
+            for field_name in ("type", "version")
         }
         return decode_message(framed_message, header_values, value, rejects_trailing=True)
 
@@ -46,14 +47,19 @@ class EnvelopedDecoder(Decoder):
             header_values, body_start = RECORD_ENVELOPE.read_values(data, position, end)
         except WireError as error:
             return FramedMessage(
-                RECORD_ENVELOPE, {}, position, note=f"the value has no type and version: {error}"
+                RECORD_ENVELOPE,
+                {},
+                position,
+                unknown_note=f"the value has no type and version: {error}",
             )
         if header_values.frame_version != FRAME_VERSION:
-            reason = (
+            version_note = (
                 f"frame version {header_values.frame_version!s} is unknown; only {FRAME_VERSION} "
                 "is supported"
             )
-            return FramedMessage(RECORD_ENVELOPE, header_values, body_start, note=reason)
+            return FramedMessage(
+                RECORD_ENVELOPE, header_values, body_start, unknown_note=version_note
+            )
         type_id: object = header_values.type
         message_type = self._message_type_by_id.get(type_id) if isinstance(type_id, int) else None
         if message_type is None:
@@ -61,9 +67,16 @@ class EnvelopedDecoder(Decoder):
                 RECORD_ENVELOPE,
                 header_values,
                 body_start,
-                note=f"records of type {type_id} are unknown",
+                unknown_note=f"records of type {type_id} are unknown",
             )
-        layout, note = find_version_layout(message_type.value_layout, header_values.version)
+        version_layout, layout_note = find_version_layout(
+            message_type.value_layout, header_values.version
+        )
         return FramedMessage(
-            RECORD_ENVELOPE, header_values, body_start, message_type.value_layout.name, layout, note
+            RECORD_ENVELOPE,
+            header_values,
+            body_start,
+            message_type.value_layout.name,
+            version_layout,
+            layout_note,
         )

@@ -21,10 +21,10 @@ class KeyContent:
 
 def parse_json_payload(data: bytes) -> Any:
     """Parse a JSON value, without the schema that some converters add; raises ValueError."""
-    value = read_encodable_json(data)
-    if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
-        return value["payload"]
-    return value
+    json_value = read_encodable_json(data)
+    if isinstance(json_value, dict) and json_value.keys() == {"schema", "payload"}:
+        return json_value["payload"]
+    return json_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +35,38 @@ class JsonDecoder(Decoder):
     """Returns the content of a key; None if it does not belong to the topic."""
 
     def decode_key(self, key: bytes) -> DecodedPayload | None:
-        content = self.parse_key(key)
+        key_content = self.parse_key(key)
         return (
             None
-            if content is None
+            if key_content is None
             else DecodedPayload(
-                {"name": content.record_type, "data": content.subject}, content.subject
+                {"name": key_content.record_type, "data": key_content.subject}, key_content.subject
             )
         )
 
     def decode_value(self, key: bytes | None, value: bytes | None) -> DecodedPayload | None:
-        content = None if key is None else self.parse_key(key)
-        if content is None:
+        key_content = None if key is None else self.parse_key(key)
+        if key_content is None:
             return None
-        values = {"name": content.record_type, "data": None}
+        json_values = {"name": key_content.record_type, "data": None}
         if value is None:
-            subject_text = ", ".join(f"{name} {value}" for name, value in content.subject.items())
+            subject_text = ", ".join(
+                f"{name} {value}" for name, value in key_content.subject.items()
+            )
             return DecodedPayload(
-                values
+                json_values
                 | {
-                    "deletes": f"{content.record_type}: {subject_text}"
+                    "deletes": f"{key_content.record_type}: {subject_text}"
                     if subject_text
-                    else content.record_type
+                    else key_content.record_type
                 }
             )
         try:
-            data = parse_json_payload(value)
+            decoded_members = parse_json_payload(value)
         except ValueError as error:
-            message = f"not JSON: {error}"
-            return DecodedPayload(values | {"note": message}, error=message)
-        if data is not None and not isinstance(data, dict):
-            message = "JSON, but not an object"
-            return DecodedPayload(values | {"note": message}, error=message)
-        return DecodedPayload(values | {"data": data}, data or {})
+            error_note = f"not JSON: {error}"
+            return DecodedPayload(json_values | {"note": error_note}, error=error_note)
+        if decoded_members is not None and not isinstance(decoded_members, dict):
+            error_note = "JSON, but not an object"
+            return DecodedPayload(json_values | {"note": error_note}, error=error_note)
+        return DecodedPayload(json_values | {"data": decoded_members}, decoded_members or {})

@@ -11,7 +11,7 @@ from kfmt_cli.core.layout.messages import message_fields, message_to_json, read_
 from kfmt_cli.core.layout.wire_types import Value, format_trailing_bytes
 from kfmt_cli.topics.decoder import DecodedPayload, FramedMessage
 
-_SUFFIX = re.compile("(Key|Value|Record)$")
+_MESSAGE_NAME_SUFFIX = re.compile("(Key|Value|Record)$")
 
 
 def decode_message(
@@ -25,42 +25,54 @@ def decode_message(
     header_values: the values of its header that are shown. rejects_trailing: whether bytes after
     the message are an error.
     """
-    values: dict[str, Any] = {"name": framed_message.name, **header_values, "data": None}
-    if framed_message.layout is None:
-        return DecodedPayload(values | {"note": framed_message.note})
-    message = read_message(framed_message.layout, data, framed_message.body_start, len(data))
-    values["data"] = message_to_json(framed_message.layout, message.values)
-    error = message.error
-    if error is None and rejects_trailing and message.end < len(data):
-        error = f"byte {message.end}: {format_trailing_bytes(len(data) - message.end)}"
-    if error is not None:
-        values["note"] = error
-    return DecodedPayload(values, message.values, error)
-
-
-def format_message(values: dict[str, Any]) -> str:
-    """A decoded key or value as one line of text."""
-    name = values.get("name")
-    parts = [] if name is None else [_SUFFIX.sub("", name)]
-    if values.get("deletes") is not None:
-        return f"deletes {values['deletes']}"
-    if values.get("data") is not None:
-        parts.append(_format_members(values["data"]))
-    if "value" in values:  # in a declared format
-        value = values["value"]
-        text = value if isinstance(value, str) else json_text(value)
-        parts.append(text.encode("utf-8", "backslashreplace").decode())
-    if values.get("note"):
-        parts.append(f"({values['note']})")
-    return " ".join(part for part in parts if part)
-
-
-def _format_members(data: dict[str, Any]) -> str:
-    named_numbers = {name for name in data if f"{name}_name" in data}
-    value_by_name = {
-        name: data[f"{name}_name"] if name in named_numbers else data[name] for name in data
+    json_values: dict[str, Any] = {
+        "name": framed_message.message_name,
+        **header_values,
+        "data": None,
     }
-    omitted_names = {f"{name}_name" for name in named_numbers}
+    if framed_message.message_layout is None:
+        return DecodedPayload(json_values | {"note": framed_message.unknown_note})
+    read_result = read_message(
+        framed_message.message_layout, data, framed_message.body_start, len(data)
+    )
+    json_values["data"] = message_to_json(framed_message.message_layout, read_result.values)
+    error = read_result.error
+    if error is None and rejects_trailing and read_result.end_position < len(data):
+        error = (
+            f"byte {read_result.end_position}: "
+            f"{format_trailing_bytes(len(data) - read_result.end_position)}"
+        )
+    if error is not None:
+        json_values["note"] = error
+    return DecodedPayload(json_values, read_result.values, error)
+
+
+def format_message(json_values: dict[str, Any]) -> str:
+    """A decoded key or value as one line of text."""
+    message_name = json_values.get("name")
+    text_parts = [] if message_name is None else [_MESSAGE_NAME_SUFFIX.sub("", message_name)]
+    if json_values.get("deletes") is not None:
+        return f"deletes {json_values['deletes']}"
+    if json_values.get("data") is not None:
+        text_parts.append(_format_members(json_values["data"]))
+    if "value" in json_values:  # in a declared format
+        declared_value = json_values["value"]
+        value_text = (
+            declared_value if isinstance(declared_value, str) else json_text(declared_value)
+        )
+        text_parts.append(value_text.encode("utf-8", "backslashreplace").decode())
+    if json_values.get("note"):
+        text_parts.append(f"({json_values['note']})")
+    return " ".join(text_part for text_part in text_parts if text_part)
+
+
+def _format_members(member_by_name: dict[str, Any]) -> str:
+    numbers_with_names = {name for name in member_by_name if f"{name}_name" in member_by_name}
+    value_by_name = {
+        name: member_by_name[f"{name}_name"] if name in numbers_with_names else member_by_name[name]
+        for name in member_by_name
+    }
+    omitted_names = {f"{name}_name" for name in numbers_with_names}
     return " ".join(
         f"{name}={_format_member(value)}"
         for name, value in value_by_name.items()
@@ -68,22 +80,22 @@ def _format_members(data: dict[str, Any]) -> str:
     )
 
 
-def _format_member(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"{{{_format_members(value)}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_format_member, value))}]"
-    if isinstance(value, str):
-        is_unquoted = value and value.isprintable() and not set(value) & set(' "{}[]')
-        return value if is_unquoted else f'"{value}"'  # the table escapes it if needed
-    return json_text(value)
+def _format_member(member: Any) -> str:
+    if isinstance(member, dict):
+        return f"{{{_format_members(member)}}}"
+    if isinstance(member, list):
+        return f"[{', '.join(map(_format_member, member))}]"
+    if isinstance(member, str):
+        is_unquoted = member and member.isprintable() and not set(member) & set(' "{}[]')
+        return member if is_unquoted else f'"{member}"'  # the table escapes it if needed
+    return json_text(member)
 
 
-def describe_message(layout: Layout, values: dict[str, Value]) -> str:
+def describe_message(layout: Layout, field_values: dict[str, Value]) -> str:
     """A message as text: its description and the values of its fields."""
     fields_text = ", ".join(
-        f"{field.name.replace('_', ' ')} {values[field.name]!s}"
+        f"{field.name.replace('_', ' ')} {field_values[field.name]!s}"
         for field in message_fields(layout)
-        if field.name in values
+        if field.name in field_values
     )
     return f"{layout.doc[:1].lower()}{layout.doc[1:].rstrip('.')}: {fields_text}"

@@ -20,10 +20,10 @@ SOURCE_PACKAGE = "org.apache.kafka.connect.mirror"
 _UPSTREAM_OFFSET = Field("upstream_offset", Int64, "Offset in the source cluster.")
 
 
-def _record_layout(name: str, doc: str, *fields: Field) -> Layout:
+def _create_record_layout(layout_name: str, doc: str, *fields: Field) -> Layout:
     """The Layout of the key or the value of a record."""
-    class_name = name.removesuffix("Key").removesuffix("Value")
-    return Layout(name, doc, f"{SOURCE_PACKAGE}.{class_name}", fields, versions=(0, 0))
+    class_name = layout_name.removesuffix("Key").removesuffix("Value")
+    return Layout(layout_name, doc, f"{SOURCE_PACKAGE}.{class_name}", fields, versions=(0, 0))
 
 
 class SingleMessageDecoder(KeyedDecoder):
@@ -74,13 +74,13 @@ class SingleMessageDecoder(KeyedDecoder):
 
 
 OFFSET_SYNC_DECODER = SingleMessageDecoder(
-    _record_layout(
+    _create_record_layout(
         "OffsetSyncKey",
         "A mirrored partition.",
         Field("topic", String, "The topic."),
         Field("partition", Int32, "The partition."),
     ),
-    _record_layout(
+    _create_record_layout(
         "OffsetSyncValue",
         "Offsets of the same record in both clusters.",
         _UPSTREAM_OFFSET,
@@ -89,14 +89,14 @@ OFFSET_SYNC_DECODER = SingleMessageDecoder(
     has_version=False,
 )
 CHECKPOINT_DECODER = SingleMessageDecoder(
-    _record_layout(
+    _create_record_layout(
         "CheckpointKey",
         "A group and a partition it consumes.",
         Field("group", String, "The group."),
         Field("topic", String, "The topic name in the mirror."),
         Field("partition", Int32, "The partition."),
     ),
-    _record_layout(
+    _create_record_layout(
         "CheckpointValue",
         "Offsets of the group in both clusters.",
         _UPSTREAM_OFFSET,
@@ -105,13 +105,13 @@ CHECKPOINT_DECODER = SingleMessageDecoder(
     ),
 )
 HEARTBEAT_DECODER = SingleMessageDecoder(
-    _record_layout(
+    _create_record_layout(
         "HeartbeatKey",
         "A flow from one cluster to another.",
         Field("source_cluster_alias", String, "Source cluster."),
         Field("target_cluster_alias", String, "Target cluster."),
     ),
-    _record_layout(
+    _create_record_layout(
         "HeartbeatValue",
         "A heartbeat of the flow.",
         Field("timestamp", Int64, "When it was sent.", unit=MS_UNIT),

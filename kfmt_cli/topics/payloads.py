@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 from kfmt_cli.topics.decoder import DecodedPayload, Decoder
 from kfmt_cli.topics.payload_budget import MIN_VALUE_BUDGET, PayloadBudget
 
 PayloadReader = Callable[[bytes], Any]
 MAX_JSON_DEPTH = 200
 # Strings may contain brackets and commas.
-_JSON_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
+_JSON_TOKEN_REGEX = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 
 
 SubjectVersion = tuple[str, int]
@@ -51,7 +51,7 @@ class SchemaRegistry:
     schema_by_id: dict[int, RegisteredSchema] = field(default_factory=dict)
     schema_by_subject_version: dict[SubjectVersion, RegisteredSchema] = field(default_factory=dict)
 
-    def add(
+    def add_schema(
         self, schema_id: int, subject_version: SubjectVersion, schema: RegisteredSchema
     ) -> None:
         """Add a schema that the registry has, or had before it was deleted."""
@@ -84,28 +84,28 @@ class PayloadFormat:
     name: str
     doc: str
     """Its help text."""
-    read: PayloadReader | None = None
+    read_payload: PayloadReader | None = None
     reader_target: str = ""
     """For a format with schemas, the function that creates its reader from a `SchemaSource`, as
     `module:name`."""
 
-    def create_reader(self, schema: SchemaSource) -> PayloadReader:
+    def create_reader(self, schema_source: SchemaSource) -> PayloadReader:
         """A function that reads the format; raises UsageError if the schema it needs is missing."""
-        if self.read is not None:
-            return self.read
-        reader_factory: Callable[[SchemaSource], PayloadReader] = load_target(self.reader_target)
-        return reader_factory(schema)
+        if self.read_payload is not None:
+            return self.read_payload
+        reader_factory: Callable[[SchemaSource], PayloadReader] = import_object(self.reader_target)
+        return reader_factory(schema_source)
 
 
-def _fixed_size_reader(struct_format: str, type_name: str) -> PayloadReader:
-    size = struct.calcsize(struct_format)
+def _create_fixed_size_reader(struct_format: str, type_name: str) -> PayloadReader:
+    n_bytes = struct.calcsize(struct_format)
 
-    def read(data: bytes) -> Any:
-        if len(data) != size:
-            raise ValueError(f"{len(data)} bytes instead of the {size} of type {type_name}")
+    def read_number(data: bytes) -> Any:
+        if len(data) != n_bytes:
+            raise ValueError(f"{len(data)} bytes instead of the {n_bytes} of type {type_name}")
         return struct.unpack(struct_format, data)[0]
 
-    return read
+    return read_number
 
 
 def _read_uuid(data: bytes) -> str:
@@ -117,36 +117,41 @@ def _read_uuid(data: bytes) -> str:
 def read_json(data: bytes) -> Any:
     """Parse a JSON value; raises ValueError, also if it exceeds the budget."""
     if len(data) > MIN_VALUE_BUDGET or data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH:
-        _check_json_limits(data)
-    return json.loads(data.decode(), parse_constant=_reject_constant, parse_float=_parse_float)
+        _require_json_limits(data)
+    return json.loads(data.decode(), parse_constant=_reject_json_constant, parse_float=_parse_float)
 
 
 def read_encodable_json(data: bytes) -> Any:
     """Parse a JSON value, with lone surrogates escaped so that its text can be encoded; raises
     ValueError."""
-    value = read_json(data)
-    return _escape_surrogates(value) if _SURROGATE.search(data) else value
+    json_value = read_json(data)
+    return _escape_surrogates(json_value) if _SURROGATE_REGEX.search(data) else json_value
 
 
-def _escape_surrogates(value: Any) -> Any:
+def _escape_surrogates(json_value: Any) -> Any:
     """A value with the lone surrogates in its text escaped."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
+    if isinstance(json_value, str):
+        return json_value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(json_value, dict):
         return {
-            _escape_surrogates(name): _escape_surrogates(member) for name, member in value.items()
+            _escape_surrogates(member_name): _escape_surrogates(member)
+            for member_name, member in json_value.items()
         }
-    return [_escape_surrogates(member) for member in value] if isinstance(value, list) else value
+    return (
+        [_escape_surrogates(member) for member in json_value]
+        if isinstance(json_value, list)
+        else json_value
+    )
 
 
 def _parse_float(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
+    parsed_float = float(text)
+    if math.isinf(parsed_float):
         raise ValueError(f"{text[:20]} is out of range")
-    return number
+    return parsed_float
 
 
-def _check_json_limits(data: bytes) -> None:
+def _require_json_limits(data: bytes) -> None:
     """Raise ValueError for JSON that is too large, or nested too deeply."""
     budget = PayloadBudget(data)
     n_opening_brackets = data.count(b"[") + data.count(b"{")
@@ -155,54 +160,54 @@ def _check_json_limits(data: bytes) -> None:
         and n_opening_brackets + data.count(b",") <= MIN_VALUE_BUDGET
     ):
         return
-    depth = 0
-    for match in _JSON_TOKENS.finditer(data):
-        token = match[0]
+    nesting_depth = 0
+    for token_match in _JSON_TOKEN_REGEX.finditer(data):
+        token = token_match[0]
         if token in b"[{":
             budget.spend_values()
-            depth += 1
-            if depth > MAX_JSON_DEPTH:
+            nesting_depth += 1
+            if nesting_depth > MAX_JSON_DEPTH:
                 raise ValueError(f"it is nested more than {MAX_JSON_DEPTH} levels deep")
         elif token == b",":
             budget.spend_values()
         elif token in b"]}":
-            depth -= 1
+            nesting_depth -= 1
 
 
-def _reject_constant(constant: str) -> Any:
+def _reject_json_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not valid JSON")
 
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_SCHEMAS = "kfmt_cli.topics.schemas"
+_SURROGATE_REGEX = re.compile(rb"\\u[dD][89a-fA-F]")
+_SCHEMAS_MODULE = "kfmt_cli.topics.schemas"
 PAYLOAD_FORMATS = {
     payload.name: payload
     for payload in (
         PayloadFormat("text", "UTF-8", bytes.decode),
         PayloadFormat("json", "JSON", read_json),
         PayloadFormat("hex", "the bytes in hexadecimal", bytes.hex),
-        PayloadFormat("int", "4 bytes, big-endian", _fixed_size_reader(">i", "int")),
-        PayloadFormat("long", "8 bytes, big-endian", _fixed_size_reader(">q", "long")),
-        PayloadFormat("double", "8 bytes, IEEE 754", _fixed_size_reader(">d", "double")),
+        PayloadFormat("int", "4 bytes, big-endian", _create_fixed_size_reader(">i", "int")),
+        PayloadFormat("long", "8 bytes, big-endian", _create_fixed_size_reader(">q", "long")),
+        PayloadFormat("double", "8 bytes, IEEE 754", _create_fixed_size_reader(">d", "double")),
         PayloadFormat("uuid", "16 bytes", _read_uuid),
         PayloadFormat(
-            "avro", "Avro, by a schema file", reader_target=f"{_SCHEMAS}:create_avro_reader"
+            "avro", "Avro, by a schema file", reader_target=f"{_SCHEMAS_MODULE}:create_avro_reader"
         ),
         PayloadFormat(
             "protobuf",
             "Protobuf, by a descriptor file",
-            reader_target=f"{_SCHEMAS}:create_protobuf_reader",
+            reader_target=f"{_SCHEMAS_MODULE}:create_protobuf_reader",
         ),
         PayloadFormat(
             "confluent",
             "a schema registry's framing",
-            reader_target=f"{_SCHEMAS}:create_confluent_reader",
+            reader_target=f"{_SCHEMAS_MODULE}:create_confluent_reader",
         ),
     )
 }
 
 
-def format_value(value: Any) -> str:
+def format_decoded_value(value: Any) -> str:
     """A decoded value as text: strings unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
@@ -213,14 +218,14 @@ def format_value(value: Any) -> str:
 class PayloadDeclaration:
     """The declared format of a key or value, in a form that can be pickled."""
 
-    format: str
+    format_name: str
     """A key of `PAYLOAD_FORMATS`."""
-    schema: SchemaSource = field(default_factory=SchemaSource)
+    schema_source: SchemaSource = field(default_factory=SchemaSource)
 
     @property
     def name_and_reader(self) -> tuple[str, PayloadReader]:
         """The name of the format, and its reader; raises UsageError, InputError."""
-        return self.format, PAYLOAD_FORMATS[self.format].create_reader(self.schema)
+        return self.format_name, PAYLOAD_FORMATS[self.format_name].create_reader(self.schema_source)
 
 
 @dataclass(frozen=True)
@@ -280,8 +285,8 @@ def _decode_payload(
 ) -> DecodedPayload | None:
     if name_and_reader is None:
         return None
-    name, read = name_and_reader
+    format_name, read_payload = name_and_reader
     try:
-        return DecodedPayload({"format": name, "value": read(data)})
+        return DecodedPayload({"format": format_name, "value": read_payload(data)})
     except ValueError as error:
-        return DecodedPayload({"format": name, "note": f"cannot be decoded: {error}"})
+        return DecodedPayload({"format": format_name, "note": f"cannot be decoded: {error}"})

@@ -21,19 +21,26 @@ _RECORD_TYPE_BY_KEYTYPE = {
 }
 
 
-def _parse_key(key: bytes) -> KeyContent | None:
+def _parse_registry_key(key: bytes) -> KeyContent | None:
     try:
-        data = read_encodable_json(key)
+        key_members = read_encodable_json(key)
     except ValueError:
         return None
     record_type = (
-        _RECORD_TYPE_BY_KEYTYPE.get(str(data.get("keytype"))) if isinstance(data, dict) else None
+        _RECORD_TYPE_BY_KEYTYPE.get(str(key_members.get("keytype")))
+        if isinstance(key_members, dict)
+        else None
     )
     if record_type is None:
         return None
     return KeyContent(
-        record_type, {name: value for name, value in data.items() if name != "keytype"}
+        record_type,
+        {
+            member_name: member
+            for member_name, member in key_members.items()
+            if member_name != "keytype"
+        },
     )
 
 
-REGISTRY_DECODER = JsonDecoder(_parse_key)
+REGISTRY_DECODER = JsonDecoder(_parse_registry_key)

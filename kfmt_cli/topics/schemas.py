@@ -31,59 +31,62 @@ from kfmt_cli.topics.payloads import (
 
 FRAME_HEADER_BYTES = 5
 AVRO_SUFFIX, PROTOBUF_SUFFIX, JSON_SUFFIX = ".avsc", ".desc", ".json"
-_SCHEMA_ID = re.compile(r"0|[1-9][0-9]{0,9}")
-_ANY_MESSAGE = "google.protobuf.Any"
+_SCHEMA_ID_REGEX = re.compile(r"0|[1-9][0-9]{0,9}")
+_ANY_MESSAGE_NAME = "google.protobuf.Any"
 _INSTALL_HINT = "pip install 'kfmt-cli[schema]'"
 
 
-def create_avro_reader(schema: SchemaSource) -> PayloadReader:
+def create_avro_reader(schema_source: SchemaSource) -> PayloadReader:
     """A reader of Avro values by a schema file; raises UsageError."""
-    if schema.file is None:
+    if schema_source.file is None:
         raise UsageError("avro needs a schema: --value-schema FILE.avsc, or --key-schema")
-    return avro_file_reader(schema.file)
+    return avro_file_reader(schema_source.file)
 
 
-def create_protobuf_reader(schema: SchemaSource) -> PayloadReader:
+def create_protobuf_reader(schema_source: SchemaSource) -> PayloadReader:
     """A reader of Protobuf messages by a file that protoc --descriptor_set_out writes; raises
     UsageError."""
-    if schema.file is None or not schema.message_name:
+    if schema_source.file is None or not schema_source.message_name:
         raise UsageError(
             "protobuf needs descriptors and a message: --value-schema FILE.desc:package.Message"
         )
-    (find_message_class, _), message_name = _load_descriptors(schema.file), schema.message_name
+    (find_message_class, _), message_name = (
+        _load_message_descriptors(schema_source.file),
+        schema_source.message_name,
+    )
     try:
         message_class = find_message_class(message_name)
     except KeyError:
-        raise UsageError(f"{schema.file}: no message named {message_name}") from None
+        raise UsageError(f"{schema_source.file}: no message named {message_name}") from None
     except ValueError as error:
-        raise UsageError(f"{schema.file}: {error}") from None
-    descriptor_bytes = schema.file.stat().st_size
-    return lambda data: _decode_message(message_class, data, descriptor_bytes)
+        raise UsageError(f"{schema_source.file}: {error}") from None
+    descriptor_bytes = schema_source.file.stat().st_size
+    return lambda data: _decode_protobuf_message(message_class, data, descriptor_bytes)
 
 
-def create_confluent_reader(schema: SchemaSource) -> PayloadReader:
+def create_confluent_reader(schema_source: SchemaSource) -> PayloadReader:
     """A reader of a schema registry's framing, with schemas from a directory (ID.avsc, ID.desc,
     ID.json) or from the registry's topic; raises UsageError."""
-    directory, registry = schema.directory, schema.registry
+    directory, registry = schema_source.directory, schema_source.registry
     if directory is None and registry is None:
         raise UsageError(
             "confluent needs schemas: pass --schemas DIR, or keep the _schemas topic in the same "
             "log directory"
         )
 
-    path_by_id = {} if directory is None else _schema_paths(directory)
+    path_by_id = {} if directory is None else _find_schema_paths(directory)
 
     @cache
-    def create_reader(schema_id: int) -> PayloadReader | str:
+    def create_reader_or_error(schema_id: int) -> PayloadReader | str:
         """A reader for a schema that is there, or the reason why it cannot be used."""
         try:
             if registry is None or schema_id in path_by_id:
-                return _reader_from_file(path_by_id[schema_id])
-            return _reader_from_registry(registry, schema_id)
+                return _create_file_reader(path_by_id[schema_id])
+            return _create_registry_reader(registry, schema_id)
         except UsageError as error:
             return str(error)
 
-    def read(data: bytes) -> Any:
+    def read_framed_value(data: bytes) -> Any:
         if len(data) < FRAME_HEADER_BYTES or data[0]:
             raise ValueError("does not start with a zero byte and a schema id")
         schema_id = int.from_bytes(data[1:FRAME_HEADER_BYTES], "big")
@@ -92,58 +95,64 @@ def create_confluent_reader(schema: SchemaSource) -> PayloadReader:
             registry is None or schema_id not in registry.schema_by_id
         ):
             raise ValueError(f"no schema {schema_id} in {directory or 'the topic _schemas'}")
-        reader = create_reader(schema_id)
-        if isinstance(reader, str):
-            raise ValueError(reader)
-        return reader(data[FRAME_HEADER_BYTES:])
+        reader_or_error = create_reader_or_error(schema_id)
+        if isinstance(reader_or_error, str):
+            raise ValueError(reader_or_error)
+        return reader_or_error(data[FRAME_HEADER_BYTES:])
 
-    return read
+    return read_framed_value
 
 
-def _schema_paths(directory: Path) -> dict[int, Path]:
+def _find_schema_paths(directory: Path) -> dict[int, Path]:
     """The files of schemas by id: of several, Avro before Protobuf before JSON."""
     path_by_id: dict[int, Path] = {}
-    schema_files = [path for path in directory.iterdir() if _SCHEMA_ID.fullmatch(path.stem)]
+    schema_files = [path for path in directory.iterdir() if _SCHEMA_ID_REGEX.fullmatch(path.stem)]
     for suffix in (JSON_SUFFIX, PROTOBUF_SUFFIX, AVRO_SUFFIX):
         path_by_id |= {int(path.stem): path for path in schema_files if path.suffix == suffix}
     return path_by_id
 
 
-def _reader_from_file(path: Path) -> PayloadReader:
+def _create_file_reader(path: Path) -> PayloadReader:
     """A reader for a schema from its file; raises UsageError."""
     if path.suffix == AVRO_SUFFIX:
         return avro_file_reader(path, is_framed=True)
     if path.suffix == PROTOBUF_SUFFIX:
-        return _indexed_message_reader(path)
+        return _create_indexed_reader(path)
     return read_json  # a schema of JSON defines valid values, not their encoding
 
 
-def _reader_from_registry(registry: SchemaRegistry, schema_id: int) -> PayloadReader:
+def _create_registry_reader(registry: SchemaRegistry, schema_id: int) -> PayloadReader:
     """A reader for a schema of a registry; raises UsageError."""
-    schema = registry.schema_by_id[schema_id]
-    if schema.type == "JSON":
+    registered_schema = registry.schema_by_id[schema_id]
+    if registered_schema.type == "JSON":
         return read_json
-    if schema.type != "AVRO":
+    if registered_schema.type != "AVRO":
         raise UsageError(
-            f"schema {schema_id} is {schema.type}, which must be compiled first: pass --schemas "
+            f"schema {schema_id} is {registered_schema.type}, which must be compiled first: "
+            "pass --schemas "
             f"DIR with {schema_id}{PROTOBUF_SUFFIX}, made by protoc --descriptor_set_out"
         )
     reference_texts: dict[SubjectVersion, str] = {}
-    _collect_references(registry, schema, reference_texts)
+    _add_reference_texts(registry, registered_schema, reference_texts)
     return avro_schema_reader(
-        f"schema {schema_id}", schema.text, list(reference_texts.values()), is_framed=True
+        f"schema {schema_id}",
+        registered_schema.text,
+        list(reference_texts.values()),
+        is_framed=True,
     )
 
 
-def _collect_references(
+def _add_reference_texts(
     registry: SchemaRegistry, schema: RegisteredSchema, reference_texts: dict[SubjectVersion, str]
 ) -> None:
     """Add the texts of the schemas that a schema refers to, directly or not, each before the ones
     that refer to it; raises UsageError."""
-    stack = [(reference, False) for reference in reversed(schema.references)]
+    pending_references = [
+        (referenced_version, False) for referenced_version in reversed(schema.references)
+    ]
     visited: set[SubjectVersion] = set()
-    while stack:
-        subject_version, is_expanded = stack.pop()
+    while pending_references:
+        subject_version, is_expanded = pending_references.pop()
         reference_schema = registry.schema_by_subject_version.get(subject_version)
         if reference_schema is None:
             raise UsageError(
@@ -154,11 +163,14 @@ def _collect_references(
             reference_texts.setdefault(subject_version, reference_schema.text)
         elif subject_version not in visited:
             visited.add(subject_version)
-            stack.append((subject_version, True))
-            stack += [(reference, False) for reference in reversed(reference_schema.references)]
+            pending_references.append((subject_version, True))
+            pending_references += [
+                (referenced_version, False)
+                for referenced_version in reversed(reference_schema.references)
+            ]
 
 
-def _load_descriptors(path: Path) -> tuple[Any, Any]:
+def _load_message_descriptors(descriptor_path: Path) -> tuple[Any, Any]:
     """A function that returns the class of a message in a descriptor file, and the files described;
     raises UsageError."""
     try:
@@ -168,104 +180,114 @@ def _load_descriptors(path: Path) -> tuple[Any, Any]:
     from google.protobuf.message import DecodeError
 
     try:
-        file_descriptors = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
+        file_descriptors = descriptor_pb2.FileDescriptorSet.FromString(
+            descriptor_path.read_bytes()
+        ).file
     except (OSError, DecodeError) as error:
-        raise UsageError(f"{path}: not a descriptor file: {error}") from error
-    pool = descriptor_pool.DescriptorPool()
+        raise UsageError(f"{descriptor_path}: not a descriptor file: {error}") from error
+    loaded_pool = descriptor_pool.DescriptorPool()
     try:
         for file_descriptor in file_descriptors:
-            pool.Add(file_descriptor)
+            loaded_pool.Add(file_descriptor)
     except Exception as error:  # the library may raise anything
-        raise UsageError(f"{path}: its descriptors cannot be built: {error}") from error
+        raise UsageError(f"{descriptor_path}: its descriptors cannot be built: {error}") from error
 
-    def find_message_class(name: str) -> Any:
-        descriptor = pool.FindMessageTypeByName(name)
+    def find_message_class(message_name: str) -> Any:
+        message_descriptor = loaded_pool.FindMessageTypeByName(message_name)
         try:
-            return message_factory.GetMessageClass(descriptor)
+            return message_factory.GetMessageClass(message_descriptor)
         except RecursionError:
-            raise ValueError(f"{name} has too many levels of nested messages") from None
+            raise ValueError(f"{message_name} has too many levels of nested messages") from None
 
     return find_message_class, file_descriptors
 
 
-def _indexed_message_reader(path: Path) -> PayloadReader:
+def _create_indexed_reader(descriptor_path: Path) -> PayloadReader:
     """A reader of payloads that begin with message indexes into a descriptor set's last file;
     raises UsageError."""
-    find_message_class, file_descriptors = _load_descriptors(path)
+    find_message_class, file_descriptors = _load_message_descriptors(descriptor_path)
     if not file_descriptors:
-        raise UsageError(f"{path}: has no descriptors")
-    file_descriptor, descriptor_bytes = file_descriptors[-1], path.stat().st_size
+        raise UsageError(f"{descriptor_path}: has no descriptors")
+    file_descriptor, descriptor_bytes = file_descriptors[-1], descriptor_path.stat().st_size
 
-    def read(data: bytes) -> Any:
-        indexes, body_start = _read_message_indexes(data)
+    def read_indexed_message(data: bytes) -> Any:
+        message_indexes, body_start = _read_message_indexes(data)
         message_types, message_name = file_descriptor.message_type, file_descriptor.package
         try:
-            for index in indexes:
-                if index < 0:
+            for message_index in message_indexes:
+                if message_index < 0:
                     raise IndexError
-                message_name = f"{message_name}.{message_types[index].name}".lstrip(".")
-                message_types = message_types[index].nested_type
+                message_name = f"{message_name}.{message_types[message_index].name}".lstrip(".")
+                message_types = message_types[message_index].nested_type
         except IndexError:
-            raise ValueError(f"no message {indexes} in {path}") from None
-        return _decode_message(
+            raise ValueError(f"no message {message_indexes} in {descriptor_path}") from None
+        return _decode_protobuf_message(
             find_message_class(message_name), data[body_start:], descriptor_bytes
         )
 
-    return read
+    return read_indexed_message
 
 
 def _read_message_indexes(data: bytes) -> tuple[list[int], int]:
     try:
-        raw_count, position = decode_uvarint(data, 0, len(data), 32)
-        if not 0 <= zigzag_decode(raw_count) <= MAX_DEPTH:
-            raise ValueError(f"a message cannot have {zigzag_decode(raw_count)} indexes")
-        indexes = []
-        for _ in range(zigzag_decode(raw_count)):
-            raw, position = decode_uvarint(data, position, len(data), 32)
-            indexes.append(zigzag_decode(raw))
+        encoded_count, position = decode_uvarint(data, 0, len(data), 32)
+        if not 0 <= zigzag_decode(encoded_count) <= MAX_DEPTH:
+            raise ValueError(f"a message cannot have {zigzag_decode(encoded_count)} indexes")
+        message_indexes = []
+        for _ in range(zigzag_decode(encoded_count)):
+            encoded_index, position = decode_uvarint(data, position, len(data), 32)
+            message_indexes.append(zigzag_decode(encoded_index))
     except VarintError as error:
         raise ValueError(str(error)) from error
-    return indexes or [0], position
+    return message_indexes or [0], position
 
 
-def _decode_message(message_class: Any, data: bytes, descriptor_bytes: int) -> Any:
+def _decode_protobuf_message(message_class: Any, data: bytes, descriptor_bytes: int) -> Any:
     """Decode a message to a dict; raises ValueError. descriptor_bytes: the size of the descriptors,
     an upper bound of the length of each name in them."""
     from google.protobuf.json_format import MessageToDict
 
     budget = PayloadBudget(data)
     try:
-        message = message_class.FromString(data)
+        protobuf_message = message_class.FromString(data)
         if len(data) > MIN_VALUE_BUDGET or len(data) * descriptor_bytes > MAX_NAME_CHARACTERS:
-            _spend_message(budget, message, 0)
-        return MessageToDict(message, preserving_proto_field_name=True)
+            _spend_message_budget(budget, protobuf_message, 0)
+        return MessageToDict(protobuf_message, preserving_proto_field_name=True)
     except Exception as error:  # the library may raise anything
         raise ValueError(str(error)) from error
 
 
-def _spend_message(budget: PayloadBudget, message: Any, depth: int) -> None:
+def _spend_message_budget(budget: PayloadBudget, protobuf_message: Any, depth: int) -> None:
     """Deduct a message and its content from the budget; raises ValueError.
 
     Before conversion to a dict, it takes far less memory.
     """
-    budget.check_depth(depth)
-    if message.DESCRIPTOR.full_name == _ANY_MESSAGE:
-        budget.spend_values(len(message.value))  # the message in it may have as many values
-    for field, value in message.ListFields():
-        budget.spend_name(field.full_name if field.is_extension else field.name)
-        is_repeated = isinstance(field.default_value, list)
-        count = len(value) if is_repeated else 1
-        budget.spend_values(count)
-        is_map = is_repeated and hasattr(value, "items")
-        value_field = field.message_type.fields_by_name["value"] if is_map else field
+    budget.require_valid_depth(depth)
+    if protobuf_message.DESCRIPTOR.full_name == _ANY_MESSAGE_NAME:
+        budget.spend_values(
+            len(protobuf_message.value)
+        )  # the message in it may have as many values
+    for field_descriptor, field_value in protobuf_message.ListFields():
+        budget.spend_name(
+            field_descriptor.full_name if field_descriptor.is_extension else field_descriptor.name
+        )
+        is_repeated = isinstance(field_descriptor.default_value, list)
+        n_values = len(field_value) if is_repeated else 1
+        budget.spend_values(n_values)
+        is_map = is_repeated and hasattr(field_value, "items")
+        value_field = (
+            field_descriptor.message_type.fields_by_name["value"] if is_map else field_descriptor
+        )
         if value_field.message_type is not None:
-            for item in value.values() if is_map else value if is_repeated else (value,):
-                _spend_message(budget, item, depth + 1)
+            for nested_message in (
+                field_value.values() if is_map else field_value if is_repeated else (field_value,)
+            ):
+                _spend_message_budget(budget, nested_message, depth + 1)
         elif value_field.enum_type is not None:
-            budget.spend_name(_longest_symbol(value_field.enum_type), count)
+            budget.spend_name(_longest_enum_symbol(value_field.enum_type), n_values)
 
 
 @cache
-def _longest_symbol(enum: Any) -> str:
-    symbol: str = max(enum.values_by_name, key=len)
+def _longest_enum_symbol(enum_descriptor: Any) -> str:
+    symbol: str = max(enum_descriptor.values_by_name, key=len)
     return symbol

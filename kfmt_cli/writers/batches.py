@@ -18,12 +18,12 @@ from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.layout.layout import IntArray, encode_rows
 from kfmt_cli.core.table import Table, TableColumn
 from kfmt_cli.formats.batch import CODECS, COMPRESSION, RECORD, RECORD_BATCH, TIMESTAMP_TYPE
-from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_START_BY_MAGIC, LOG_OVERHEAD_BYTES
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, CHECKSUMMED_START_BY_MAGIC, LOG_OVERHEAD_BYTES
 from kfmt_cli.log.records import RecordColumns
 
 # Header fields computed from the records. The caller sets the others.
 COMPUTED_FIELDS = ("batch_length", "magic", "crc", "records_count")
-STORED_FIELDS = tuple(
+CALLER_FIELDS = tuple(
     field.name for field in RECORD_BATCH.fields if field.name not in COMPUTED_FIELDS
 )
 CODEC_MASK = COMPRESSION.mask
@@ -57,42 +57,51 @@ class EncodedBatches:
     """Encoded batches: their bytes and positions, and the values that indexes need."""
 
     data: bytes | bytearray | memoryview
-    ends: IntArray
+    end_positions: IntArray
     base_offset: IntArray
     last_offset: IntArray
     max_timestamp: IntArray
     """-1 for a batch without a max timestamp."""
 
     def __len__(self) -> int:
-        return len(self.ends)
+        return len(self.end_positions)
 
     @property
-    def starts(self) -> IntArray:
+    def start_positions(self) -> IntArray:
         """The start of each batch in `data`: the end of the previous batch."""
-        return np.append(0, self.ends)[:-1]
+        return np.append(0, self.end_positions)[:-1]
 
-    def select_range(self, first: int, last: int) -> EncodedBatches:
+    def select_range(self, first_index: int, end_index: int) -> EncodedBatches:
         """Batches first..last-1."""
-        rows = slice(first, last)
-        start, end = (int(self.ends[row - 1]) if row else 0 for row in (first, last))
+        rows = slice(first_index, end_index)
+        start, end = (
+            int(self.end_positions[row - 1]) if row else 0 for row in (first_index, end_index)
+        )
         return EncodedBatches(
             memoryview(self.data)[start:end],
-            self.ends[rows] - start,
+            self.end_positions[rows] - start,
             self.base_offset[rows],
             self.last_offset[rows],
             self.max_timestamp[rows],
         )
 
 
-def concatenate_batches(chunks: Sequence[EncodedBatches]) -> EncodedBatches:
-    """Join encoded batches in order. chunks: at least one."""
-    shifts = np.cumsum([0, *(len(chunk.data) for chunk in chunks[:-1])]).tolist()
+def concatenate_batches(batch_groups: Sequence[EncodedBatches]) -> EncodedBatches:
+    """Join encoded batches in order. batch_groups: at least one."""
+    byte_shifts = np.cumsum(
+        [0, *(len(batch_group.data) for batch_group in batch_groups[:-1])]
+    ).tolist()
     return EncodedBatches(
-        b"".join(chunk.data for chunk in chunks),
-        np.concatenate([chunk.ends + shift for chunk, shift in zip(chunks, shifts, strict=True)]),
-        np.concatenate([chunk.base_offset for chunk in chunks]),
-        np.concatenate([chunk.last_offset for chunk in chunks]),
-        np.concatenate([chunk.max_timestamp for chunk in chunks]),
+        b"".join(batch_group.data for batch_group in batch_groups),
+        np.concatenate(
+            [
+                batch_group.end_positions + byte_shift
+                for batch_group, byte_shift in zip(batch_groups, byte_shifts, strict=True)
+            ]
+        ),
+        np.concatenate([batch_group.base_offset for batch_group in batch_groups]),
+        np.concatenate([batch_group.last_offset for batch_group in batch_groups]),
+        np.concatenate([batch_group.max_timestamp for batch_group in batch_groups]),
     )
 
 
@@ -109,13 +118,15 @@ def encode_batches(drafts: DraftTable, records: RecordColumns) -> EncodedBatches
     # Encode uncompressed records in place, with gaps for the headers.
     start_shifts = BATCH_HEADER_BYTES * (batch_index + 1) if is_uncompressed else 0
     gap_bytes = BATCH_HEADER_BYTES * len(drafts) if is_uncompressed else 0
-    buffer, end_of_record = encode_records(drafts, batch_index, records, gap_bytes, start_shifts)
-    records_end_of_batch = np.concatenate([[0], end_of_record])[records.row_ends]
+    encoded_bytes, record_ends = encode_records(
+        drafts, batch_index, records, gap_bytes, start_shifts
+    )
+    batch_record_ends = np.concatenate([[0], record_ends])[records.row_ends]
     if is_uncompressed:
-        batch_ends = records_end_of_batch + BATCH_HEADER_BYTES * np.arange(1, len(drafts) + 1)
+        batch_ends = batch_record_ends + BATCH_HEADER_BYTES * np.arange(1, len(drafts) + 1)
     else:
-        buffer, batch_ends = _compress_batches(buffer, records_end_of_batch, codecs)
-    return _add_headers(buffer, batch_ends, drafts, record_counts)
+        encoded_bytes, batch_ends = _compress_batches(encoded_bytes, batch_record_ends, codecs)
+    return _add_headers(encoded_bytes, batch_ends, drafts, record_counts)
 
 
 def encode_records(
@@ -142,62 +153,73 @@ def encode_records(
     )
 
 
-def seal_batch(draft: DraftTable, body: bytearray, n_records: int) -> EncodedBatches:
+def complete_batch(draft: DraftTable, encoded_records: bytearray, n_records: int) -> EncodedBatches:
     """Complete one batch of magic 2 from its encoded records.
 
-    draft: one row. body: space for the header, then the records. The batch reuses this buffer, so
-    that a large batch is not in memory twice.
+    draft: one row. encoded_records: space for the header, then the records. The batch reuses this
+    buffer, so that a large batch is not in memory twice.
     """
     codec = int(draft.attributes[0]) & CODEC_MASK
     if codec:
-        compressed_records = compress(CODECS[codec], bytes(memoryview(body)[BATCH_HEADER_BYTES:]))
-        body[BATCH_HEADER_BYTES:] = compressed_records
-    return _add_headers(body, np.array([len(body)]), draft, np.array([n_records]))
+        compressed_records = compress(
+            CODECS[codec], bytes(memoryview(encoded_records)[BATCH_HEADER_BYTES:])
+        )
+        encoded_records[BATCH_HEADER_BYTES:] = compressed_records
+    return _add_headers(
+        encoded_records, np.array([len(encoded_records)]), draft, np.array([n_records])
+    )
 
 
 def _compress_batches(
-    uncompressed: bytearray, record_ends: IntArray, codecs: IntArray
+    encoded_records: bytearray, record_ends: IntArray, codecs: IntArray
 ) -> tuple[bytearray, IntArray]:
     """Compress the records of each batch, with space for its header; also returns the ends."""
-    data, start = bytes(uncompressed), 0
-    out, compressed_ends = bytearray(), []
-    for end, codec in zip(record_ends.tolist(), codecs.tolist(), strict=True):
-        out += bytes(BATCH_HEADER_BYTES)
-        out += compress(CODECS[codec], data[start:end])
-        compressed_ends.append(len(out))
-        start = end
-    return out, np.array(compressed_ends, np.int64)
+    record_bytes, batch_start = bytes(encoded_records), 0
+    batches_buffer, batch_ends = bytearray(), []
+    for batch_end, codec in zip(record_ends.tolist(), codecs.tolist(), strict=True):
+        batches_buffer += bytes(BATCH_HEADER_BYTES)
+        batches_buffer += compress(CODECS[codec], record_bytes[batch_start:batch_end])
+        batch_ends.append(len(batches_buffer))
+        batch_start = batch_end
+    return batches_buffer, np.array(batch_ends, np.int64)
 
 
 def _add_headers(
-    out: bytearray, batch_ends: IntArray, drafts: DraftTable, record_counts: IntArray
+    batches_buffer: bytearray, batch_ends: IntArray, drafts: DraftTable, record_counts: IntArray
 ) -> EncodedBatches:
     """Fill in the headers, including checksums, of batches with encoded records."""
     base_offsets = drafts.base_offset
     batches = EncodedBatches(
-        out, batch_ends, base_offsets, base_offsets + drafts.last_offset_delta, drafts.max_timestamp
+        batches_buffer,
+        batch_ends,
+        base_offsets,
+        base_offsets + drafts.last_offset_delta,
+        drafts.max_timestamp,
     )
-    starts = batches.starts
+    batch_starts = batches.start_positions
     headers = np.zeros(len(drafts), RECORD_BATCH.dtype)
-    for name in STORED_FIELDS:
-        headers[name] = drafts[name]
+    for field_name in CALLER_FIELDS:
+        headers[field_name] = drafts[field_name]
     headers["magic"] = 2
     headers["records_count"] = record_counts
-    headers["batch_length"] = batch_ends - starts - LOG_OVERHEAD_BYTES
-    write_fixed_rows(out, starts, headers)
+    headers["batch_length"] = batch_ends - batch_starts - LOG_OVERHEAD_BYTES
+    write_fixed_rows(batches_buffer, batch_starts, headers)
     headers["crc"] = compute_region_crcs(
-        CRC32C_POLYNOMIAL, memoryview(out), starts + CRC_START_BY_MAGIC[2], batch_ends
+        CRC32C_POLYNOMIAL,
+        memoryview(batches_buffer),
+        batch_starts + CHECKSUMMED_START_BY_MAGIC[2],
+        batch_ends,
     )
-    write_fixed_rows(out, starts, headers)
+    write_fixed_rows(batches_buffer, batch_starts, headers)
     return batches
 
 
 def write_fixed_rows(
-    out: bytearray, starts: IntArray, rows: np.ndarray[tuple[int], np.dtype[np.void]]
+    buffer: bytearray, starts: IntArray, rows: np.ndarray[tuple[int], np.dtype[np.void]]
 ) -> None:
     """Write fixed-size rows at the given start positions."""
     row_bytes = rows.dtype.itemsize
-    output_bytes = np.frombuffer(out, np.uint8)
+    output_bytes = np.frombuffer(buffer, np.uint8)
     output_bytes[starts[:, None] + np.arange(row_bytes)] = rows.view(np.uint8).reshape(
         -1, row_bytes
     )

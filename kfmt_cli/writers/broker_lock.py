@@ -19,45 +19,50 @@ if sys.platform != "win32":
 
 LOCK_FILE = ".lock"
 # `struct flock` of 64-bit Linux: type, whence, start, length, process.
-LINUX_FLOCK = "hhqqi4x"
+LINUX_FLOCK_FORMAT = "hhqqi4x"
 
 
-def require_unlocked(partition: Path) -> None:
+def require_unlocked(partition_directory: Path) -> None:
     """Raise UsageError, with the reason, if a broker has locked a partition's log directory."""
-    directory = partition.absolute()
+    directory = partition_directory.absolute()
     for lock_path in (directory / LOCK_FILE, directory.parent / LOCK_FILE):
-        lock_state = _lock_state(lock_path)
-        if lock_state is not None:
+        lock_description = _describe_lock(lock_path)
+        if lock_description is not None:
             raise UsageError(
-                f"{partition}: {lock_path} is {lock_state}; stop the broker first, or use --force"
+                f"{partition_directory}: {lock_path} is {lock_description}; stop the broker "
+                "first, or use --force"
             )
 
 
-def _lock_state(lock_path: Path) -> str | None:
+def _describe_lock(lock_path: Path) -> str | None:
     """The state of a locked file, as text; None if it is unlocked or missing."""
     try:
-        descriptor = os.open(lock_path, READ_ONLY_FLAGS)
+        lock_fd = os.open(lock_path, READ_ONLY_FLAGS)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         return f"not readable ({error.strerror}), so a broker may hold it"
     try:
-        return _lock_holder(descriptor)
+        return _describe_lock_holder(lock_fd)
     finally:
-        os.close(descriptor)
+        os.close(lock_fd)
 
 
-def _lock_holder(descriptor: int) -> str | None:
+def _describe_lock_holder(lock_fd: int) -> str | None:
     """The holder of the lock on an open file, as text; None if it is unlocked."""
     if sys.platform == "linux":
-        request = struct.pack(LINUX_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        reply = struct.unpack(LINUX_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, request))
-        return None if reply[0] == fcntl.F_UNLCK else f"held by a broker, process {reply[4]}"
+        lock_request = struct.pack(LINUX_FLOCK_FORMAT, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        lock_reply = struct.unpack(
+            LINUX_FLOCK_FORMAT, fcntl.fcntl(lock_fd, fcntl.F_GETLK, lock_request)
+        )
+        return (
+            None if lock_reply[0] == fcntl.F_UNLCK else f"held by a broker, process {lock_reply[4]}"
+        )
     elif sys.platform == "win32":  # noqa: RET505 (type checkers go by platform)
         return None
     else:
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.lockf(lock_fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
             return "held by a broker"
         return None

@@ -10,7 +10,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND, TRANSACT
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import OutputError
 from kfmt_cli.findings.finding import has_errors
-from kfmt_cli.writers.output import Staging
+from kfmt_cli.writers.output import StagingDirectory
 from kfmt_cli.writers.rebuilt_log import RebuildOptions, RebuiltLog, rebuild_files
 from kfmt_cli.writers.salvage.holes import OffsetGaps
 from kfmt_cli.writers.segment_writer import SegmentWriter
@@ -19,25 +19,31 @@ REBUILT_SUFFIXES = (TRANSACTION_INDEX_KIND.suffix, PRODUCER_SNAPSHOT_KIND.suffix
 
 
 def write_derived_files(
-    staging: Staging, directory: str, segments: Sequence[SegmentWriter], index_interval_bytes: int
+    staging: StagingDirectory,
+    directory: str,
+    segments: Sequence[SegmentWriter],
+    index_interval_bytes: int,
 ) -> Iterator[RebuiltLog]:
     """Read back the complete logs of a partition, and write their transaction indexes and producer
     snapshots; raises InputError, OutputError. index_interval_bytes: index.interval.bytes."""
     logs = [
-        classify_file(str(staging.directory / segment.name), segment.name) for segment in segments
+        classify_file(str(staging.directory / segment.relative_path), segment.relative_path)
+        for segment in segments
     ]
     for rebuilt_log in rebuild_files(
-        logs, RebuildOptions(index_interval_bytes), lambda _: None, no_earlier_producers=True
+        logs, RebuildOptions(index_interval_bytes), lambda _: None, has_no_earlier_producers=True
     ):
-        for name, data in rebuilt_log.files.items():
-            is_known = name.endswith(TRANSACTION_INDEX_KIND.suffix) or rebuilt_log.has_producers
-            if data is not None and name.endswith(REBUILT_SUFFIXES) and is_known:
-                staging.write_file(str(PurePath(directory) / name), data)
+        for file_name, content in rebuilt_log.files.items():
+            has_known_content = (
+                file_name.endswith(TRANSACTION_INDEX_KIND.suffix) or rebuilt_log.has_producers
+            )
+            if content is not None and file_name.endswith(REBUILT_SUFFIXES) and has_known_content:
+                staging.write_file(str(PurePath(directory) / file_name), content)
         yield rebuilt_log
 
 
 def write_missing_files(
-    staging: Staging,
+    staging: StagingDirectory,
     subpath: PurePath,
     logs: Sequence[InputFile],
     index_interval_bytes: int,
@@ -54,19 +60,19 @@ def write_missing_files(
         list(logs),
         RebuildOptions(index_interval_bytes),
         lambda _: None,
-        no_earlier_producers=not has_snapshot,
+        has_no_earlier_producers=not has_snapshot,
         offset_gaps=offset_gaps,
     )
     for rebuilt_log in rebuilt_logs:
         if has_errors(rebuilt_log.findings):
             message = "verification failed: the output does not read back; nothing was written"
             raise OutputError(f"{rebuilt_log.log.name}: {message}")
-        for name, data in rebuilt_log.files.items():
-            if data is not None and not (staging.directory / subpath / name).exists():
-                staging.write_file(str(subpath / name), data)
+        for file_name, content in rebuilt_log.files.items():
+            if content is not None and not (staging.directory / subpath / file_name).exists():
+                staging.write_file(str(subpath / file_name), content)
 
 
-def encode_epoch_checkpoint(epochs: Iterable[tuple[int, int]]) -> bytes:
+def encode_epoch_checkpoint(epochs_and_offsets: Iterable[tuple[int, int]]) -> bytes:
     """The contents of leader-epoch-checkpoint: each epoch with its first offset."""
-    lines = [f"{epoch} {offset}\n" for epoch, offset in epochs]
+    lines = [f"{epoch} {offset}\n" for epoch, offset in epochs_and_offsets]
     return f"0\n{len(lines)}\n{''.join(lines)}".encode()

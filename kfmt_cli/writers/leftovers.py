@@ -35,8 +35,8 @@ def create_temporary_file(parent: Path) -> TemporaryLock:
 
 def remove_output_leftovers(parent: Path) -> list[Path]:
     """Remove leftovers of killed runs from a directory; returns the removed paths."""
-    directories = (
+    directories_and_locks = (
         (path, path / LOCK_FILE_NAME) for path in sorted(parent.glob(TEMPORARY_DIRECTORY_PATTERN))
     )
-    files = ((path, path) for path in sorted(parent.glob(TEMPORARY_FILE_PATTERN)))
-    return remove_leftovers((*directories, *files))
+    files_and_locks = ((path, path) for path in sorted(parent.glob(TEMPORARY_FILE_PATTERN)))
+    return remove_leftovers((*directories_and_locks, *files_and_locks))

@@ -26,7 +26,7 @@ from kfmt_cli.disk.input_paths import reject_stdin
 from kfmt_cli.disk.kinds import classify_name
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
-from kfmt_cli.disk.path_resolution import resolve_display_path
+from kfmt_cli.disk.path_resolution import mount_and_resolve_path
 from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.writers.leftovers import (
     create_temporary_directory,
@@ -52,9 +52,9 @@ class AtomicOutput(ABC):
     def __enter__(self: OutputT) -> OutputT:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+    def __exit__(self, error_type: type[BaseException] | None, *error_details: object) -> None:
         try:
-            if kind is None:
+            if error_type is None:
                 self.close()
         finally:
             self.discard()
@@ -65,20 +65,20 @@ class OutputFile(AtomicOutput):
 
     def __init__(self, path: Path, temporary_path: Path) -> None:
         self.path = path
-        self.size = 0
-        with raise_output_errors(path):
+        self.n_bytes = 0
+        with convert_output_errors(path):
             temporary_path.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = temporary_path.open("xb", buffering=1 << 20)
 
     def write(self, data: Buffer | bytearray) -> None:
         """Append bytes to the file."""
-        with raise_output_errors(self.path):
+        with convert_output_errors(self.path):
             self._file.write(data)
-        self.size += len(data)
+        self.n_bytes += len(data)
 
     def close(self) -> None:
         """Sync the file to disk and close it."""
-        with raise_output_errors(self.path):
+        with convert_output_errors(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -88,14 +88,14 @@ class OutputFile(AtomicOutput):
             self._file.close()
 
 
-_EXISTS_MESSAGES = {
+_EXISTS_MESSAGE_BY_FORCE = {
     None: "already exists; choose another DST",
     False: "already exists; use --force to replace it",
     True: "another run has just written it; run this command again",
 }
 
 
-class Staging:
+class StagingDirectory:
     """A temporary directory that becomes DST, or whose files are moved into DST.
 
     force: whether to replace files; None if the command never does, so that DST must be new.
@@ -104,100 +104,104 @@ class Staging:
     """
 
     def __init__(self, destination: str, force: bool | None = None) -> None:
-        require_local(destination)
+        require_local_destination(destination)
         self.destination = Path(destination)
         self._force = force
-        self._is_rejected = False
+        self._is_commit_prevented = False
         parent = self.destination.absolute().parent
         if self.destination.is_symlink() or self.destination.exists():
             if not self.destination.is_dir():
                 raise UsageError(f"{destination}: exists and is not a directory")
             if force is None:
-                raise UsageError(f"{destination}: {_EXISTS_MESSAGES[force]}")
+                raise UsageError(f"{destination}: {_EXISTS_MESSAGE_BY_FORCE[force]}")
             parent = self.destination  # so that renames stay within one file system
-        with raise_output_errors(self.destination):
+        with convert_output_errors(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
             # A killed run that was creating DST has left its temporary directory next to it.
-            parents = {parent, self.destination.absolute().parent}
+            leftover_directories = {parent, self.destination.absolute().parent}
             self.removed_leftovers = [
-                path for directory in sorted(parents) for path in remove_output_leftovers(directory)
+                path
+                for directory in sorted(leftover_directories)
+                for path in remove_output_leftovers(directory)
             ]
             self._lock: TemporaryLock = create_temporary_directory(parent)
             self.directory = self._lock.files_directory
-        self._is_new_destination = parent != self.destination
+        self._is_destination_new = parent != self.destination
 
-    def create_file(self, name: str) -> OutputFile:
+    def create_file(self, relative_name: str) -> OutputFile:
         """Create a file under the directory; without `force`, raises UsageError if DST has it."""
-        path = PurePath(name)
-        assert not path.is_absolute(), name
-        assert ".." not in path.parts, name
-        if not self._force and (self.destination / path).exists():
-            raise UsageError(f"{self.destination / path}: {_EXISTS_MESSAGES[self._force]}")
-        return OutputFile(self.destination / path, self.directory / path)
+        relative_path = PurePath(relative_name)
+        assert not relative_path.is_absolute(), relative_name
+        assert ".." not in relative_path.parts, relative_name
+        if not self._force and (self.destination / relative_path).exists():
+            raise UsageError(
+                f"{self.destination / relative_path}: {_EXISTS_MESSAGE_BY_FORCE[self._force]}"
+            )
+        return OutputFile(self.destination / relative_path, self.directory / relative_path)
 
-    def write_file(self, name: str, data: bytes) -> None:
+    def write_file(self, relative_name: str, data: bytes) -> None:
         """Write a complete file under the directory."""
-        with self.create_file(name) as out:
-            out.write(data)
+        with self.create_file(relative_name) as output_file:
+            output_file.write(data)
 
-    def hoist_directory(self, directory: Path) -> None:
+    def move_files_to_root(self, subdirectory: Path) -> None:
         """Move the files of a subdirectory to the root, for output with only one directory."""
-        if directory == Path():
+        if subdirectory == Path():
             return
-        assert len(directory.parts) == 1, directory
-        assert directory.name != "..", directory
-        with raise_output_errors(self.destination):
-            for file in list((self.directory / directory).iterdir()):
+        assert len(subdirectory.parts) == 1, subdirectory
+        assert subdirectory.name != "..", subdirectory
+        with convert_output_errors(self.destination):
+            for file in list((self.directory / subdirectory).iterdir()):
                 file.rename(self.directory / file.name)
-            (self.directory / directory).rmdir()
+            (self.directory / subdirectory).rmdir()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing has been written."""
         return not any(self.directory.iterdir())
 
-    def reject(self) -> None:
+    def prevent_commit(self) -> None:
         """Make `commit` publish nothing."""
-        self._is_rejected = True
+        self._is_commit_prevented = True
 
-    def commit(self) -> None:
+    def commit_files(self) -> None:
         """Move all files to their destination; raises UsageError if some already exist."""
-        if self._is_rejected:
+        if self._is_commit_prevented:
             return
         relative_paths = sorted(
             str(path.relative_to(self.directory))
             for path in self.directory.rglob("*")
             if not path.is_dir()
         )
-        existing_names = [name for name in relative_paths if (self.destination / name).exists()]
-        if existing_names and not self._force:
-            others_text = f" and {len(existing_names) - 1} more" if len(existing_names) > 1 else ""
+        existing_paths = [name for name in relative_paths if (self.destination / name).exists()]
+        if existing_paths and not self._force:
+            others_text = f" and {len(existing_paths) - 1} more" if len(existing_paths) > 1 else ""
             raise UsageError(
-                f"{self.destination / existing_names[0]}{others_text}: "
-                f"{_EXISTS_MESSAGES[self._force]}"
+                f"{self.destination / existing_paths[0]}{others_text}: "
+                f"{_EXISTS_MESSAGE_BY_FORCE[self._force]}"
             )
         self._require_no_other_segments(relative_paths)
-        with raise_output_errors(self.destination):
+        with convert_output_errors(self.destination):
             for directory in {
                 self.directory,
                 *(path for path in self.directory.rglob("*") if path.is_dir()),
             }:
                 _sync_directory(directory)
-            if self._is_new_destination:
-                self.directory.chmod(0o777 & ~_umask())
+            if self._is_destination_new:
+                self.directory.chmod(0o777 & ~_current_umask())
                 self._rename_to_destination()
             else:
                 for name in relative_paths:
                     destination_path = self.destination / name
                     destination_path.parent.mkdir(parents=True, exist_ok=True)
                     (self.directory / name).replace(destination_path)
-        self._lock.discard()
+        self._lock.remove_and_unlock()
         _sync_directories(self.destination, self.destination, self.destination.absolute().parent)
 
-    def _require_no_other_segments(self, names: list[str]) -> None:
+    def _require_no_other_segments(self, relative_paths: list[str]) -> None:
         """Raise UsageError if DST has other segments next to new ones: a broker and kfmt would read
         them as one partition."""
-        new_paths = {self.destination / name for name in names}
+        new_paths = {self.destination / name for name in relative_paths}
         for directory in {path.parent for path in new_paths if path.suffix == LOG_KIND.suffix}:
             for name in list_directory(str(directory)).files if directory.is_dir() else ():
                 if classify_name(name)[1] is not None and directory / name not in new_paths:
@@ -213,20 +217,24 @@ class Staging:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            raise UsageError(f"{self.destination}: {_EXISTS_MESSAGES[self._force]}") from error
+            raise UsageError(
+                f"{self.destination}: {_EXISTS_MESSAGE_BY_FORCE[self._force]}"
+            ) from error
 
     def discard(self) -> None:
         """Remove uncommitted files."""
-        self._lock.discard()
+        self._lock.remove_and_unlock()
 
 
 @contextmanager
-def stage_output(destination: str, force: bool | None = None) -> Iterator[Staging]:
+def open_staging_directory(
+    destination: str, force: bool | None = None
+) -> Iterator[StagingDirectory]:
     """Yield a Staging; commit it at the end of the block, or discard it if the block fails."""
-    staging = Staging(destination, force)
+    staging = StagingDirectory(destination, force)
     try:
         yield staging
-        staging.commit()
+        staging.commit_files()
     finally:
         staging.discard()
 
@@ -237,42 +245,44 @@ def replace_file(path: Path, data: bytes, *, keep_backup: bool = False) -> Path 
     keep_backup: keep the old file under another name, and its permissions for the new one. Returns
     the path of the backup.
     """
-    backup = None
+    backup_path = None
     directory = path.absolute().parent
-    with raise_output_errors(path):
+    with convert_output_errors(path):
         temporary_file = create_temporary_file(directory)
         try:
-            with os.fdopen(os.dup(temporary_file.lock_fd), "wb") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
+            with os.fdopen(os.dup(temporary_file.lock_fd), "wb") as output_file:
+                output_file.write(data)
+                output_file.flush()
+                os.fsync(output_file.fileno())
             if keep_backup and path.exists():
                 shutil.copymode(path, temporary_file.path)
                 # A killed run may already have created the backup.
                 backup_paths = _iter_backup_paths(path)
-                backup = next(
-                    candidate
-                    for candidate in backup_paths
-                    if not candidate.exists() or candidate.samefile(path)
+                backup_path = next(
+                    candidate_path
+                    for candidate_path in backup_paths
+                    if not candidate_path.exists() or candidate_path.samefile(path)
                 )
-                if not backup.exists():
-                    os.link(path, backup)
+                if not backup_path.exists():
+                    os.link(path, backup_path)
             else:
-                temporary_file.path.chmod(0o666 & ~_umask())
+                temporary_file.path.chmod(0o666 & ~_current_umask())
             temporary_file.path.replace(path)
         finally:
-            temporary_file.discard()
+            temporary_file.remove_and_unlock()
     _sync_directories(path, directory)
-    return backup
+    return backup_path
 
 
 def rename_to_backup(path: Path) -> Path | None:
     """Rename a file that should not exist, if it does; returns its new path."""
     if not path.exists():
         return None
-    with raise_output_errors(path):
+    with convert_output_errors(path):
         backup_path = next(
-            candidate for candidate in _iter_backup_paths(path) if not candidate.exists()
+            candidate_path
+            for candidate_path in _iter_backup_paths(path)
+            if not candidate_path.exists()
         )
         path.rename(backup_path)
     _sync_directories(backup_path, path.parent)
@@ -281,22 +291,22 @@ def rename_to_backup(path: Path) -> Path | None:
 
 def _iter_backup_paths(path: Path) -> Iterator[Path]:
     """Yield names for a backup of the file, which brokers ignore."""
-    for number in count(1):
-        yield path.with_name(f"{path.name}.old{number if number > 1 else ''}")
+    for backup_number in count(1):
+        yield path.with_name(f"{path.name}.old{backup_number if backup_number > 1 else ''}")
 
 
-def _umask() -> int:
+def _current_umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
 
 
 def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+    directory_fd = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        os.fsync(directory_fd)
     finally:
-        os.close(descriptor)
+        os.close(directory_fd)
 
 
 def _sync_directories(path: Path, *directories: Path) -> None:
@@ -312,7 +322,7 @@ def _sync_directories(path: Path, *directories: Path) -> None:
 
 
 @contextmanager
-def raise_output_errors(path: Path) -> Iterator[None]:
+def convert_output_errors(path: Path) -> Iterator[None]:
     """Raise OutputError if the system cannot write a file."""
     try:
         yield
@@ -320,7 +330,7 @@ def raise_output_errors(path: Path) -> Iterator[None]:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def require_local(destination: str) -> None:
+def require_local_destination(destination: str) -> None:
     """Raise UsageError if the destination is a URL."""
     if not is_local(destination):
         message = "can only write to local directories; kfmt export writes to URLs"
@@ -344,8 +354,8 @@ def check_source_and_destination(source: str, destination: str) -> None:
     """Raise InputError if SRC is missing, UsageError if it is standard input, or if DST exists or
     is inside SRC."""
     reject_stdin(source)
-    require_local(destination)
-    if not path_exists(resolve_display_path(source)):
+    require_local_destination(destination)
+    if not path_exists(mount_and_resolve_path(source)):
         raise InputError(f"{format_display_name(source)}: No such file or directory")
     destination_path = Path(destination)
     if destination_path.exists() or destination_path.is_symlink():
@@ -353,42 +363,45 @@ def check_source_and_destination(source: str, destination: str) -> None:
     require_outside_inputs(destination, [source])
 
 
-def require_outside_inputs(path: str, inputs: Iterable[str]) -> None:
+def require_outside_inputs(output: str, inputs: Iterable[str]) -> None:
     """Raise UsageError if an output is one of the inputs or inside one.
 
     Inputs are never changed, and a broker does not start if its log directory contains a directory
     that is not a partition.
     """
-    output_path = Path(os.path.realpath(path))
+    output_path = Path(os.path.realpath(output))
     for input_path in inputs:
         resolved_input = Path(os.path.realpath(input_path))
         if output_path == resolved_input or resolved_input in output_path.parents:
             message = (
                 f"is inside the input {format_display_name(input_path)}, which kfmt never writes to"
             )
-            raise UsageError(f"{path}: {message}; choose another place")
+            raise UsageError(f"{output}: {message}; choose another place")
 
 
-def copy_file(staging: Staging, file: InputFile, name: str) -> None:
+def copy_file(staging: StagingDirectory, file: InputFile, relative_name: str) -> None:
     """Copy a file with its times and permissions; raises InputError, and leaves no copy, if it
-    cannot be read. name: its path under DST."""
+    cannot be read. relative_name: its path under DST."""
     try:
-        with staging.create_file(name) as out, open_binary(file.path) as source:
-            while data := source.read(1 << 20):
-                out.write(data)
-        copy_times(file.path, staging.directory / name)
+        with (
+            staging.create_file(relative_name) as output_file,
+            open_binary(file.path) as source_file,
+        ):
+            while chunk := source_file.read(1 << 20):
+                output_file.write(chunk)
+        copy_times(file.path, staging.directory / relative_name)
     except (InputError, OSError) as error:  # writing raises OutputError instead
-        (staging.directory / name).unlink()
+        (staging.directory / relative_name).unlink()
         if isinstance(error, InputError):
             raise
         raise InputError(f"{file.name}: cannot be read: {error.strerror}") from error
 
 
-def copy_times(source: str, target_path: Path) -> None:
+def copy_times(source_path: str, target_path: Path) -> None:
     """Set a file's times to those of an input, and its permissions if the input is a local file;
     raises OSError, InputError."""
-    if (local_path := find_disk_path(source)) is not None:
+    if (local_path := find_disk_path(source_path)) is not None:
         shutil.copystat(local_path, target_path)
     else:
-        modified_ns = stat_path(source).st_mtime_ns
+        modified_ns = stat_path(source_path).st_mtime_ns
         os.utime(target_path, ns=(modified_ns, modified_ns))

@@ -67,58 +67,74 @@ def rebuild_files(
     options: RebuildOptions,
     on_progress: Callable[[int], None],
     *,
-    no_earlier_producers: bool = False,
+    has_no_earlier_producers: bool = False,
     swap_files: Sequence[InputFile] = (),
     offset_gaps: OffsetGaps | None = None,
 ) -> Iterator[RebuiltLog]:
     """Rebuild the files of the logs of one partition, in order; raises InputError.
 
-    no_earlier_producers: whether no producer wrote before the first log. swap_files: completed
+    has_no_earlier_producers: whether no producer wrote before the first log. swap_files: completed
     files of an interrupted segment replacement, which a broker applies first. offset_gaps: receives
     the retained batches.
     """
-    producer_state = ProducerStateManager(is_complete=no_earlier_producers)
-    reproduction = (
+    producer_state = ProducerStateManager(is_complete=has_no_earlier_producers)
+    start_reproduction = (
         _StartReproduction(logs, swap_files, options) if options.as_started and logs else None
     )
-    for i, log in enumerate(logs):
+    for log_index, log in enumerate(logs):
         base_offset = log.base_offset
         if base_offset is None:
             raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
         if not producer_state.is_complete:
-            stored_state = _load_producers(log)
+            stored_state = _load_producer_state(log)
             producer_state = stored_state if stored_state.is_complete else producer_state
         if options.producers_expired_before_ms is not None:
-            producer_state.expire(options.producers_expired_before_ms)
-        earlier_files: dict[str, bytes | None] = {}
-        if i and producer_state.map_end_offset != base_offset:
-            # A gap or an overlap. A broker writes a snapshot before it recovers the segment, with
-            # the state after all earlier segments, even if they reach beyond its base offset.
-            producer_state.map_end_offset = base_offset
-            if producer_state.is_complete or not producer_state.entries:
-                earlier_files[_snapshot_name(producer_state)] = producer_state.encode_snapshot()
+            producer_state.expire_producers(options.producers_expired_before_ms)
+        earlier_snapshots: dict[str, bytes | None] = {}
+        if log_index and producer_state.map_end_offset != base_offset:
+            earlier_snapshots = _move_to_next_base_offset(producer_state, base_offset)
         rebuilt_log = _rebuild_log(
             log, options.index_interval_bytes, producer_state, on_progress, offset_gaps
         )
-        rebuilt_log.files.update(earlier_files)
-        _add_snapshot(rebuilt_log, producer_state, _is_first_segment(logs[0]))
-        next_base_offset = logs[i + 1].base_offset if i + 1 < len(logs) else None
+        rebuilt_log.files.update(earlier_snapshots)
+        _add_producer_snapshot(rebuilt_log, producer_state, _has_no_earlier_segment(logs[0]))
+        next_base_offset = logs[log_index + 1].base_offset if log_index + 1 < len(logs) else None
         overlaps_next = (
             next_base_offset is not None and producer_state.map_end_offset > next_base_offset
         )
-        deviates = bool(swap_files) or overlaps_next or not rebuilt_log.is_fully_retained
-        if reproduction is None and deviates and options.predicts_start:
-            reproduction = _StartReproduction(logs, swap_files, options)
-            reproduction.replace_files(rebuilt_log, 0 if i == 0 else base_offset, next_base_offset)
-            rebuilt_log.files.update(earlier_files)
-        elif reproduction is not None:
-            reproduction.replace_files(
-                rebuilt_log, 0 if i == 0 and options.as_started else base_offset, next_base_offset
+        deviates_from_recovery = (
+            bool(swap_files) or overlaps_next or not rebuilt_log.is_fully_retained
+        )
+        if start_reproduction is None and deviates_from_recovery and options.predicts_start:
+            start_reproduction = _StartReproduction(logs, swap_files, options)
+            start_reproduction.replace_rebuilt_files(
+                rebuilt_log, 0 if log_index == 0 else base_offset, next_base_offset
+            )
+            rebuilt_log.files.update(earlier_snapshots)
+        elif start_reproduction is not None:
+            start_reproduction.replace_rebuilt_files(
+                rebuilt_log,
+                0 if log_index == 0 and options.as_started else base_offset,
+                next_base_offset,
             )
         elif next_base_offset not in (None, producer_state.map_end_offset):
             # A broker keeps only the snapshots at base offsets of segments, and the last snapshot.
-            rebuilt_log.files.pop(_snapshot_name(producer_state), None)
+            rebuilt_log.files.pop(_producer_snapshot_name(producer_state), None)
         yield rebuilt_log
+
+
+def _move_to_next_base_offset(
+    producer_state: ProducerStateManager, base_offset: int
+) -> dict[str, bytes | None]:
+    """Continue after a gap or an overlap; returns the snapshot that a broker writes there.
+
+    It writes it before it recovers the segment, with the state after all earlier segments, even if
+    they reach beyond its base offset.
+    """
+    producer_state.map_end_offset = base_offset
+    if producer_state.is_complete or not producer_state.entry_by_producer_id:
+        return {_producer_snapshot_name(producer_state): producer_state.encode_snapshot()}
+    return {}
 
 
 class _StartReproduction:
@@ -127,60 +143,62 @@ class _StartReproduction:
     def __init__(
         self, logs: Sequence[InputFile], swap_files: Sequence[InputFile], options: RebuildOptions
     ) -> None:
-        first_path = Path(logs[0].path)
+        first_log_path = Path(logs[0].path)
         file_names = {Path(file.path).name for file in (*logs, *swap_files)}
-        snapshot_path = first_path.with_name(
+        snapshot_path = first_log_path.with_name(
             f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
         )
         if is_file(str(snapshot_path)):
             file_names.add(snapshot_path.name)
-        display_path = logs[0].name.removesuffix(first_path.name).rstrip("/") or "."
+        display_path = logs[0].name.removesuffix(first_log_path.name).rstrip("/") or "."
         if options.as_started:
-            file_names.update(list_directory(str(first_path.parent)).regular_files)
-        directory = DirectoryListing(
-            str(first_path.parent), display_path, (), tuple(sorted(file_names))
+            file_names.update(list_directory(str(first_log_path.parent)).regular_files)
+        directory_listing = DirectoryListing(
+            str(first_log_path.parent), display_path, (), tuple(sorted(file_names))
         )
         try:
             self._segments, self._snapshots = recover_partition(
-                directory, options.index_interval_bytes, options.producers_expired_before_ms
+                directory_listing, options.index_interval_bytes, options.producers_expired_before_ms
             )
         except StartError as error:
             raise InputError(f"a broker would not start on these logs: {error}") from error
 
-    def replace_files(
+    def replace_rebuilt_files(
         self, rebuilt_log: RebuiltLog, first_offset: int, end_offset: int | None
     ) -> None:
         """Set the files to those of the segments and snapshots of an offset range."""
         rebuilt_log.files.clear()
         rebuilt_log.entries = 0
         for segment in self._segments:
-            if segment.base >= first_offset and (end_offset is None or segment.base < end_offset):
-                rebuilt_log.files |= segment.files
-                rebuilt_log.entries += segment.n_entries
+            if segment.base_offset >= first_offset and (
+                end_offset is None or segment.base_offset < end_offset
+            ):
+                rebuilt_log.files |= segment.content_by_name
+                rebuilt_log.entries += segment.n_offset_entries
         if any(finding.code is PRODUCERS_UNKNOWN for finding in rebuilt_log.findings):
             return
-        for offset, content in self._snapshots.items():
+        for offset, snapshot_content in self._snapshots.items():
             if offset > first_offset and (end_offset is None or offset <= end_offset):
-                rebuilt_log.files[f"{offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"] = content
+                rebuilt_log.files[f"{offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"] = snapshot_content
 
 
-def _load_producers(log: InputFile) -> ProducerStateManager:
+def _load_producer_state(log: InputFile) -> ProducerStateManager:
     """The producer state at the start of a log: empty at offset 0, else from its snapshot."""
-    offset = log.base_or_zero
+    offset = log.base_offset_or_zero
     producer_state = ProducerStateManager(is_complete=offset == 0, map_end_offset=offset)
-    path = Path(log.path).with_name(f"{offset:020}.snapshot")
-    if offset and is_file(str(path)):
-        snapshot = classify_file(str(path), path.name).read_contents()
-        if not snapshot.findings:
-            producer_state.load(snapshot.table, offset)
+    snapshot_path = Path(log.path).with_name(f"{offset:020}.snapshot")
+    if offset and is_file(str(snapshot_path)):
+        snapshot_contents = classify_file(str(snapshot_path), snapshot_path.name).read_contents()
+        if not snapshot_contents.findings:
+            producer_state.load_snapshot(snapshot_contents.table, offset)
             producer_state.is_complete = True
     return producer_state
 
 
-def _is_first_segment(log: InputFile) -> bool:
+def _has_no_earlier_segment(log: InputFile) -> bool:
     """Whether the directory of a log has no earlier segment; raises InputError."""
     first_log = next(iter(list_directory(str(Path(log.path).parent)).logs), log)
-    return first_log.base_or_zero >= log.base_or_zero
+    return first_log.base_offset_or_zero >= log.base_offset_or_zero
 
 
 def _rebuild_log(
@@ -195,16 +213,18 @@ def _rebuild_log(
     index_builder = IndexBuilder(log.base_offset, index_interval_bytes)
     aborted_transactions: list[dict[str, int]] = []
     with open_log(log, read_ahead=True) as opened_log:
-        checks = create_log_checks(Scope.HEADERS, log.base_offset)
+        log_checks = create_log_checks(Scope.HEADERS, log.base_offset)
         for block, n_retained in iter_recovered_blocks(opened_log.blocks, log.base_offset):
             on_progress(len(block.data))
             check_findings = [
-                finding for check in checks for finding in check.check_block(block, None)
+                finding for check in log_checks for finding in check.check_block(block, None)
             ]
             rebuilt_log.findings += sort_findings([*block.findings, *check_findings])
             if n_retained:
                 batches = block.batches.select_rows(slice(0, n_retained))
-                index_builder.add(batches.position, batches.last_offset, max_timestamps(batches))
+                index_builder.add_batches(
+                    batches.position, batches.last_offset, max_timestamps(batches)
+                )
                 aborted_transactions += producer_state.apply_block(block, n_retained)
                 has_producer = (batches.producer_id >= 0) & (batches.is_v2 == 1)
                 rebuilt_log.has_producers |= bool(has_producer.any())
@@ -215,21 +235,21 @@ def _rebuild_log(
                 block.findings
             )
         rebuilt_log.size = opened_log.reader.bytes_read
-    base_name = Path(log.path).name.split(".", 1)[0]
-    rebuilt_log.files[f"{base_name}.index"] = index_builder.offset_index()
-    rebuilt_log.files[f"{base_name}.timeindex"] = index_builder.time_index()
+    offset_text = Path(log.path).name.split(".", 1)[0]
+    rebuilt_log.files[f"{offset_text}.index"] = index_builder.encode_offset_index()
+    rebuilt_log.files[f"{offset_text}.timeindex"] = index_builder.encode_time_index()
     rebuilt_log.entries = index_builder.n_offset_entries
-    rebuilt_log.files[f"{base_name}.txnindex"] = (
-        b"".join(map(ABORTED_TRANSACTION.write, aborted_transactions)) or None
+    rebuilt_log.files[f"{offset_text}.txnindex"] = (
+        b"".join(map(ABORTED_TRANSACTION.encode_row, aborted_transactions)) or None
     )
     return rebuilt_log
 
 
-def _snapshot_name(producer_state: ProducerStateManager) -> str:
+def _producer_snapshot_name(producer_state: ProducerStateManager) -> str:
     return f"{producer_state.map_end_offset:020}.snapshot"
 
 
-def _add_snapshot(
+def _add_producer_snapshot(
     rebuilt_log: RebuiltLog, producer_state: ProducerStateManager, has_first_segment: bool
 ) -> None:
     """Add the snapshot after a log, or a finding if it cannot be written.
@@ -238,9 +258,13 @@ def _add_snapshot(
     such a partition begins at a later offset without a snapshot, a broker assumes that it had no
     producers.
     """
-    if producer_state.is_complete or (has_first_segment and not producer_state.entries):
+    if producer_state.is_complete or (
+        has_first_segment and not producer_state.entry_by_producer_id
+    ):
         if rebuilt_log.batches:
-            rebuilt_log.files[_snapshot_name(producer_state)] = producer_state.encode_snapshot()
+            rebuilt_log.files[_producer_snapshot_name(producer_state)] = (
+                producer_state.encode_snapshot()
+            )
     elif rebuilt_log.batches:
         rebuilt_log.findings.append(
             Finding(

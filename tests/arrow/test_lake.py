@@ -396,7 +396,7 @@ def test_full_files_of_a_directory_are_numbered_in_turn(tmp_path: Path) -> None:
             file = files.open_file(
                 subdirectory, lambda out: mock.Mock(counts_bytes=True, write=out.write)
             )
-            file.write(b"0123", [(0, 1)])
+            file.write_rows(b"0123", [(0, 1)])
     names = [output.name for output in files.finished_files]
     assert names == [f"records/{name}.csv" for name in ("some", "some-1", "other/some", "some-2")]
     assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*.csv")} == set(map(Path, names))

@@ -9,7 +9,10 @@ from kfmt_cli.errors import InputError
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.arrow.export.exported_rows import PartitionFile, PartitionRowRange
-from kfmt_cli.arrow.restore.restored_partition import ExportedPartition, group_sharing_files
+from kfmt_cli.arrow.restore.restored_partition import (
+    ExportedPartition,
+    group_partitions_sharing_files,
+)
 
 
 def exported(partition: int | None, *paths: str) -> ExportedPartition:
@@ -23,11 +26,14 @@ def exported(partition: int | None, *paths: str) -> ExportedPartition:
 @pytest.mark.parametrize("partition", [None, -1])
 def test_a_partition_needs_a_number(partition: int | None) -> None:
     with pytest.raises(InputError, match=f"^a: {partition} is not the number of a partition$"):
-        exported(partition, "a").check_name()
-    exported(0, "a").check_name()
+        exported(partition, "a").require_valid_name()
+    exported(0, "a").require_valid_name()
 
 
 def test_partitions_that_share_files_are_together() -> None:
     partitions = [exported(i, *paths) for i, paths in enumerate(("a", "ab", "b", "c", "cd"))]
-    grouped = [[member.partition for member in group] for group in group_sharing_files(partitions)]
+    grouped = [
+        [member.partition for member in group]
+        for group in group_partitions_sharing_files(partitions)
+    ]
     assert grouped == [[0, 1, 2], [3, 4]]

@@ -75,7 +75,7 @@ def test_the_dirty_range(
         "dirty_bytes": dirty,
         "is_forced": False,
     }
-    assert dirty_range.ratio == (dirty / (clean + dirty) if clean + dirty else 0.0)
+    assert dirty_range.dirty_ratio == (dirty / (clean + dirty) if clean + dirty else 0.0)
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ def test_a_map_that_grows_keeps_the_latest_offset_of_each_key() -> None:
     keys = np.arange(1, n + 1, dtype=np.int64) * 7919
     grown, reserved = OffsetMap(), OffsetMap(expected_keys=2 * n)
     for map_ in (grown, reserved):
-        assert map_.put(keys, np.arange(n)) == n
-        assert map_.put(keys[::2].copy(), np.arange(n, n + n // 2)) == n // 2
+        assert map_.add_keys(keys, np.arange(n)) == n
+        assert map_.add_keys(keys[::2].copy(), np.arange(n, n + n // 2)) == n // 2
         assert len(map_) == n
         expected = np.arange(n)
         expected[::2] = np.arange(n, n + n // 2)
-        assert (map_.get(keys) == expected).all()
-        assert (map_.get(-keys[:5]) == -1).all()
+        assert (map_.find_latest_offsets(keys) == expected).all()
+        assert (map_.find_latest_offsets(-keys[:5]) == -1).all()
 
 
 @pytest.mark.parametrize(("buffer", "capacity"), [(0, 0), (47, 0), (48, 1), (239, 8), (240, 9)])
@@ -162,4 +162,4 @@ def test_as_many_keys_fit_as_a_brokers_buffer_holds(buffer: int, capacity: int) 
     map_ = OffsetMap(buffer)
     assert map_.capacity == capacity
     keys = np.arange(1, 30, dtype=np.int64)
-    assert map_.put(keys, keys) == map_.capacity == len(map_)
+    assert map_.add_keys(keys, keys) == map_.capacity == len(map_)

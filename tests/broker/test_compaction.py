@@ -150,7 +150,7 @@ def test_the_map_is_a_dictionary_up_to_its_capacity(keys: list[int], capacity: i
     hashes = hash_keys(data, starts, np.full(len(keys), 4))
     map_ = OffsetMap(1)
     map_.capacity = capacity
-    n_added = map_.put(hashes, np.arange(len(keys), dtype=np.int64))
+    n_added = map_.add_keys(hashes, np.arange(len(keys), dtype=np.int64))
     latest: dict[int, int] = {}
     expected = 0
     for offset, key in enumerate(keys):
@@ -159,7 +159,7 @@ def test_the_map_is_a_dictionary_up_to_its_capacity(keys: list[int], capacity: i
         latest[key] = offset
         expected += 1
     assert (n_added, len(map_)) == (expected, len(latest))
-    assert map_.get(hashes).tolist() == [latest.get(key, -1) for key in keys]
+    assert map_.find_latest_offsets(hashes).tolist() == [latest.get(key, -1) for key in keys]
 
 
 def test_a_topic_that_is_not_compacted_is_never_cleaned(tmp_path: Path) -> None:

@@ -10,15 +10,15 @@ from kfmt_cli.broker.cluster.election import (
     ElectionRules,
     PartitionLeadership,
     StartStage,
-    possible_leaders,
+    predict_possible_leaders,
 )
-from kfmt_cli.broker.cluster.fencing_order import fencing_order
+from kfmt_cli.broker.cluster.fencing_order import predict_fencing_order
 
 NOBODY: frozenset[int] = frozenset()
 
 
 def brokers(*unfenced: int, elr: bool = False, clean: tuple[int, ...] = ()) -> ClusterBrokers:
-    return ClusterBrokers(frozenset(clean), unfenced, ElectionRules(has_elr=elr))
+    return ClusterBrokers(frozenset(clean), unfenced, ElectionRules(is_elr_enabled=elr))
 
 
 def leaders(
@@ -31,7 +31,10 @@ def leaders(
         StartStage(tuple(map(int, stage.rstrip("!").split("+"))), stage.endswith("!"))
         for stage in order.split(",")
     ]
-    return {result.leader for result in possible_leaders(cluster_brokers, state, new_disks, stages)}
+    return {
+        result.leader
+        for result in predict_possible_leaders(cluster_brokers, state, new_disks, stages)
+    }
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,6 @@ def test_a_new_disk_among_several_in_the_isr_is_a_race() -> None:
 def test_sessions_expire_in_the_order_of_a_hash_table() -> None:
     registered = [(1, 15), (2, 16), (3, 17)]
     for level in (21, 25, 28):
-        order = fencing_order(registered, (1, 2, 3), feature_level=level)
+        order = predict_fencing_order(registered, (1, 2, 3), feature_level=level)
         assert sorted(order) == [1, 2, 3]
-    assert fencing_order(registered, (2,), feature_level=21) == [2]
+    assert predict_fencing_order(registered, (2,), feature_level=21) == [2]

@@ -17,20 +17,20 @@ from kfmt_cli.rows.log_tables import EntryTable
     [([0, 4096], 0), ([0, 4097], 1), ([0, 4096, 8193], 1), ([0, 4097, 8193], 1)],
 )
 def test_an_entry_needs_more_than_the_interval(positions: list[int], n_entries: int) -> None:
-    builder = IndexBuilder(0, interval_bytes=4096)
+    builder = IndexBuilder(0, index_interval_bytes=4096)
     offsets = np.arange(len(positions))
-    builder.add(np.array(positions), offsets, offsets + 1000)
+    builder.add_batches(np.array(positions), offsets, offsets + 1000)
     assert builder.n_offset_entries == n_entries
 
 
 @pytest.mark.parametrize("previous", [-1, 0, 5])
 def test_the_largest_timestamp_there_is_gets_its_entry(previous: int) -> None:
-    builder = IndexBuilder(0, interval_bytes=100)
+    builder = IndexBuilder(0, index_interval_bytes=100)
     largest = 2**63 - 1
     times = np.array([previous, largest, 7])
     assert builder.count_fitting_batches(np.array([0, 200, 400]), times, 1000) == 3
-    builder.add(np.array([0, 200, 400]), np.array([0, 1, 2]), times)
-    entries = np.frombuffer(builder.time_index(), TIME_INDEX_ENTRY.dtype)
+    builder.add_batches(np.array([0, 200, 400]), np.array([0, 1, 2]), times)
+    entries = np.frombuffer(builder.encode_time_index(), TIME_INDEX_ENTRY.dtype)
     assert entries.tolist() == [(largest, 1)]
 
 

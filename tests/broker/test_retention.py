@@ -16,7 +16,7 @@ from kfmt_cli.broker.retention_rules import (
     ActiveSegmentFacts,
     DeletionBounds,
     RetentionSegmentFacts,
-    check_retention,
+    compute_retention,
     predict_roll,
 )
 from kfmt_cli.broker.topic_settings import DAY_MS, TopicSettings, apply_properties
@@ -46,7 +46,7 @@ def deletable_indexes(
     segment_times: list[RetentionSegmentFacts], settings: TopicSettings, bounds: DeletionBounds
 ) -> list[int]:
     """The indexes of the segments that retention deletes."""
-    verdicts = check_retention(segment_times, settings, bounds, NOW)
+    verdicts = compute_retention(segment_times, settings, bounds, NOW)
     return [i for i, verdict in enumerate(verdicts) if verdict.deletable]
 
 
@@ -80,15 +80,15 @@ def test_the_rules(
 
 
 def test_why_and_when() -> None:
-    verdicts = check_retention(segments(6, 9, 1), TopicSettings(), DeletionBounds(), NOW)
+    verdicts = compute_retention(segments(6, 9, 1), TopicSettings(), DeletionBounds(), NOW)
     assert [verdict.deletable for verdict in verdicts] == [False, False, False]
     assert verdicts[0].deletable_at == verdicts[1].deletable_at == NOW + DAY_MS + 1
     assert "earlier segment" in verdicts[1].why
     assert "active" in verdicts[2].why
-    (future,) = check_retention(segments(-3), TopicSettings(), DeletionBounds(), NOW)
+    (future,) = compute_retention(segments(-3), TopicSettings(), DeletionBounds(), NOW)
     assert "in the future" in future.why
     empty = RetentionSegmentFacts("0.log", 0, 0, 0, FROM_FILE_TIME, 0, "its time index is empty")
-    assert not check_retention([empty], TopicSettings(), DeletionBounds(), NOW)[0].deletable
+    assert not compute_retention([empty], TopicSettings(), DeletionBounds(), NOW)[0].deletable
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,10 @@ def test_what_rolls_next(changes: dict[str, int | None], reason: str) -> None:
         "n_time_entries": 1,
     }
     active = ActiveSegmentFacts("0.log", 5, **(facts | changes))  # type: ignore[arg-type]
-    assert predict_roll(active, TopicSettings(), NOW, all_expired=False).reason == reason
-    assert predict_roll(active, TopicSettings(), NOW, all_expired=True).reason == "retention"
+    assert predict_roll(active, TopicSettings(), NOW, is_everything_expired=False).reason == reason
+    assert (
+        predict_roll(active, TopicSettings(), NOW, is_everything_expired=True).reason == "retention"
+    )
 
 
 def test_settings() -> None:

@@ -14,7 +14,7 @@ from kfmt_cli.broker.retention_rules import (
     ActiveSegmentFacts,
     DeletionBounds,
     RetentionSegmentFacts,
-    check_retention,
+    compute_retention,
     predict_roll,
 )
 from kfmt_cli.broker.topic_settings import TopicSettings, apply_properties, overridden_fields
@@ -32,7 +32,7 @@ FOREVER = TopicSettings(retention_ms=-1)
 def deleted_base_offsets(
     settings: TopicSettings, bounds: DeletionBounds, segments: list[RetentionSegmentFacts]
 ) -> list[int]:
-    verdicts = check_retention(segments, settings, bounds, NOW)
+    verdicts = compute_retention(segments, settings, bounds, NOW)
     assert [verdict.active for verdict in verdicts] == [False] * (len(segments) - 1) + [True]
     return [verdict.segment.base_offset for verdict in verdicts if verdict.deletable]
 
@@ -121,18 +121,18 @@ def test_a_segment_goes_when_it_and_all_before_it_have_expired() -> None:
         replace(segment, largest_timestamp=timestamp)
         for segment, timestamp in zip(SEGMENTS, times, strict=True)
     ]
-    verdicts = check_retention(segments, TopicSettings(retention_ms=8000), DeletionBounds(), NOW)
+    verdicts = compute_retention(segments, TopicSettings(retention_ms=8000), DeletionBounds(), NOW)
     assert [verdict.deletable_at for verdict in verdicts] == [13_001, 98_001, 98_001, 103_001]
-    verdicts = check_retention(segments, TopicSettings(retention_ms=4999), DeletionBounds(), NOW)
+    verdicts = compute_retention(segments, TopicSettings(retention_ms=4999), DeletionBounds(), NOW)
     assert [verdict.deletable for verdict in verdicts] == [True, False, False, False]
     assert [verdict.deletable_at for verdict in verdicts] == [10_000, 94_999 + 1, 95_000, 100_000]
     for settings in (FOREVER, TopicSettings(cleanup_policy=frozenset({"compact"}))):
         assert [
             verdict.deletable_at
-            for verdict in check_retention(segments, settings, DeletionBounds(), NOW)
+            for verdict in compute_retention(segments, settings, DeletionBounds(), NOW)
         ] == [None] * 4
     endless = replace(segments[0], largest_timestamp=MAX_TIMESTAMP - 5)
-    (verdict,) = check_retention([endless], TopicSettings(retention_ms=10), DeletionBounds(), NOW)
+    (verdict,) = compute_retention([endless], TopicSettings(retention_ms=10), DeletionBounds(), NOW)
     assert verdict.deletable_at == MAX_TIMESTAMP
 
 
@@ -168,19 +168,19 @@ SETTINGS = TopicSettings(segment_ms=10_000, segment_bytes=50_000, segment_index_
 def test_what_rolls_the_active_segment_next(
     changes: dict[str, Any], now: int, reason: str, at_time: int | None
 ) -> None:
-    roll = predict_roll(replace(ACTIVE, **changes), SETTINGS, now, all_expired=False)
+    roll = predict_roll(replace(ACTIVE, **changes), SETTINGS, now, is_everything_expired=False)
     assert (roll.name, roll.reason) == ("0.log", reason)
     assert (roll.at_bytes, roll.at_time) == (50_000, at_time)
 
 
 def test_an_expired_segment_rolls_whatever_else() -> None:
     full = replace(ACTIVE, size=50_000, n_offset_entries=500)
-    assert predict_roll(full, SETTINGS, NOW, all_expired=True).reason == "retention"
-    roll = predict_roll(ACTIVE, SETTINGS, 15_001, all_expired=False)
-    assert roll.text.startswith("at the next append")
-    assert not predict_roll(ACTIVE, SETTINGS, 15_000, all_expired=False).text.startswith(
-        "at the next"
-    )
+    assert predict_roll(full, SETTINGS, NOW, is_everything_expired=True).reason == "retention"
+    roll = predict_roll(ACTIVE, SETTINGS, 15_001, is_everything_expired=False)
+    assert roll.description.startswith("at the next append")
+    assert not predict_roll(
+        ACTIVE, SETTINGS, 15_000, is_everything_expired=False
+    ).description.startswith("at the next")
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.cluster.coordinators import coordinator_partition, java_string_hash
+from kfmt_cli.broker.cluster.coordinators import compute_coordinator_partition, java_string_hash
 from kfmt_cli.broker.state.cluster import ClusterReplay
-from kfmt_cli.broker.state.shares import _apply_update
+from kfmt_cli.broker.state.shares import _update_snapshot
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.layout.versions import layout_at_version
 from kfmt_cli.topics import topic_message_types
@@ -55,7 +55,7 @@ def message(
     layout = message_type.key_layout if key_or_value == "key" else message_type.value_layout
     assert layout is not None
     prefix = type_id if key_or_value == "key" else version
-    return (prefix.to_bytes(2, "big") + layout_at_version(layout, version).write(values)).hex()
+    return (prefix.to_bytes(2, "big") + layout_at_version(layout, version).encode_row(values)).hex()
 
 
 def record(offset: int, key: str, value: str | None, **extra: Any) -> dict[str, Any]:
@@ -271,15 +271,15 @@ def test_updates_of_a_share_partition_are_laid_over_its_snapshot() -> None:
         start_offset=0, leader_epoch=0, snapshot_epoch=1, state_batches=[batch(0, 99, 1, 1)]
     )
     update = FieldDict(start_offset=-1, leader_epoch=-1, snapshot_epoch=1)
-    _apply_update(snapshot, FieldDict(update, state_batches=[batch(10, 19, 2, 1)]))
+    _update_snapshot(snapshot, FieldDict(update, state_batches=[batch(10, 19, 2, 1)]))
     assert snapshot["state_batches"] == [
         batch(0, 9, 1, 1),
         batch(10, 19, 2, 1),
         batch(20, 99, 1, 1),
     ]
-    _apply_update(snapshot, FieldDict(update, state_batches=[batch(0, 9, 2, 1)]))
+    _update_snapshot(snapshot, FieldDict(update, state_batches=[batch(0, 9, 2, 1)]))
     assert snapshot["state_batches"] == [batch(0, 19, 2, 1), batch(20, 99, 1, 1)]
-    _apply_update(snapshot, FieldDict(update, start_offset=15, state_batches=[]))
+    _update_snapshot(snapshot, FieldDict(update, start_offset=15, state_batches=[]))
     assert (snapshot["start_offset"], snapshot["state_batches"][0]) == (15, batch(15, 19, 2, 1))
 
 
@@ -353,13 +353,15 @@ def test_the_lag_of_a_share_group_without_its_topic(tmp_path: Path) -> None:
 
 def test_a_broker_that_stopped_and_is_fenced_is_fenced() -> None:
     cluster = ClusterReplay()
-    cluster._apply("RegisterBrokerRecord", FieldDict(broker_id=1, fenced=False, end_points=[]))
+    cluster._apply_data_record(
+        "RegisterBrokerRecord", FieldDict(broker_id=1, fenced=False, end_points=[])
+    )
     states = [next(cluster.iter_rows())[1]["state"]]
-    cluster._apply(
+    cluster._apply_data_record(
         "BrokerRegistrationChangeRecord", FieldDict(broker_id=1, in_controlled_shutdown=1)
     )
     states.append(next(cluster.iter_rows())[1]["state"])
-    cluster._apply("BrokerRegistrationChangeRecord", FieldDict(broker_id=1, fenced=1))
+    cluster._apply_data_record("BrokerRegistrationChangeRecord", FieldDict(broker_id=1, fenced=1))
     states.append(next(cluster.iter_rows())[1]["state"])
     assert states == ["active", "in-controlled-shutdown", "fenced"]
 
@@ -444,7 +446,7 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
         message_type = types_by_name[name]
         return (
             bytes([1, message_type.type_id, 0])
-            + layout_at_version(message_type.value_layout, 0).write(values)
+            + layout_at_version(message_type.value_layout, 0).encode_row(values)
         ).hex()
 
     credential = {
@@ -491,7 +493,11 @@ def test_ids_are_where_real_brokers_keep_them() -> None:
             for row in kfmt("state", directory, "--json").rows if "metadata" not in topic else []:
                 if row["type"] == "group":
                     n_partitions = 2 if broker == "kafka-2.8.2" else 4
-                    assert coordinator_partition(row["group"], n_partitions) == int(partition)
+                    assert compute_coordinator_partition(row["group"], n_partitions) == int(
+                        partition
+                    )
                 elif row["type"] == "transactional_id":
-                    assert coordinator_partition(row["transactional_id"], 2) == int(partition)
-    assert coordinator_partition("polygenelubricants", 50) == 0
+                    assert compute_coordinator_partition(row["transactional_id"], 2) == int(
+                        partition
+                    )
+    assert compute_coordinator_partition("polygenelubricants", 50) == 0

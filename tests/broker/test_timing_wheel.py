@@ -24,7 +24,7 @@ def test_it_fires_what_a_queue_does(
     fired: list[str] = []
     for i, delay in enumerate(delays):
         timer = TimerTask(str(i), delay)
-        step = wheels.add(timer)
+        step = wheels.add_timer(timer)
         if step.kind == "fired":
             assert delay < tick
             fired.append(timer.name)
@@ -37,14 +37,14 @@ def test_it_fires_what_a_queue_does(
         due: list[tuple[int, str]] = []
         while queue and queue[0][0] <= now_ms:
             due.append(heappop(queue))
-        fired_steps = [step for step in wheels.advance(now_ms) if step.kind == "fired"]
+        fired_steps = [step for step in wheels.advance_time(now_ms) if step.kind == "fired"]
         assert sorted((step.time_ms, step.timer.name) for step in fired_steps) == sorted(due)
         assert [step.time_ms for step in fired_steps] == sorted(
             item.time_ms for item in fired_steps
         )
         fired += [step.timer.name for step in fired_steps]
     assert sorted(fired) == sorted(str(i) for i in range(len(delays)))
-    assert wheels.next_due_ms is None
+    assert wheels.next_bucket_due_ms is None
 
 
 @given(st.integers(1, 20), st.integers(2, 20), DELAYS)
@@ -52,12 +52,12 @@ def test_a_timer_only_goes_down(tick: int, size: int, delays: list[int]) -> None
     wheels = HierarchicalTimingWheels(tick, size)
     level: dict[str, int] = {}
     for i, delay in enumerate(delays):
-        step = wheels.add(TimerTask(str(i), delay))
+        step = wheels.add_timer(TimerTask(str(i), delay))
         if step.level is not None:
             level[str(i)] = step.level
             assert step.bucket is not None
             assert 0 <= step.bucket < size
-    for step in wheels.advance(200_000):
+    for step in wheels.advance_time(200_000):
         if step.kind == "cascaded":
             assert step.level is not None
             assert step.level < level[step.timer.name]
@@ -66,10 +66,10 @@ def test_a_timer_only_goes_down(tick: int, size: int, delays: list[int]) -> None
 
 def test_added_while_time_goes_on() -> None:
     wheels = HierarchicalTimingWheels(1, 20)
-    list(wheels.advance(395))
-    step = wheels.add(TimerTask("a", 450))
+    list(wheels.advance_time(395))
+    step = wheels.add_timer(TimerTask("a", 450))
     assert (step.level, step.bucket, step.bucket_due_ms) == (1, 2, 440)
-    assert [step.time_ms for step in wheels.advance(500) if step.kind == "fired"] == [450]
+    assert [step.time_ms for step in wheels.advance_time(500) if step.kind == "fired"] == [450]
 
 
 def test_the_page_draws_it() -> None:

@@ -19,7 +19,7 @@ from kfmt_cli.broker.version import (
     NEWEST_VERSION,
     OLDEST_VERSION,
     format_predicted_versions,
-    version_from_level,
+    version_from_feature_level,
     version_from_option,
 )
 from kfmt_cli.errors import UsageError
@@ -98,22 +98,23 @@ def test_the_end_of_the_batch_before_a_hole_cannot_be_sought_since_4_1(
 
 def test_levels_of_metadata_version() -> None:
     assert [
-        version_from_level(level).version.name for level in (20, 21, 22, 25, 26, 27, 28, 29, 30)
+        version_from_feature_level(level).kafka_version.name
+        for level in (20, 21, 22, 25, 26, 27, 28, 29, 30)
     ] == [
         *("3.9", "3.9", "4.0", "4.0", "4.1", "4.1", "4.2", "4.2", "4.2"),
     ]
-    assert version_from_level(1).version is OLDEST_VERSION
-    newer = version_from_level(MAX_FEATURE_LEVEL + 1)
-    assert newer.version is NEWEST_VERSION
+    assert version_from_feature_level(1).kafka_version is OLDEST_VERSION
+    newer = version_from_feature_level(MAX_FEATURE_LEVEL + 1)
+    assert newer.kafka_version is NEWEST_VERSION
     assert "newest that kfmt knows" in newer.reason
 
 
 def test_versions_in_words() -> None:
     predictions = [
-        version_from_level(21),
+        version_from_feature_level(21),
         DEFAULT_PREDICTED_VERSION,
         version_from_option("4.2"),
-        version_from_level(21),
+        version_from_feature_level(21),
     ]
     expected = (
         "for Kafka 3.9, by the metadata log or the default; for Kafka 4.2, by --kafka-version"

@@ -14,7 +14,7 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 from textual.pilot import Pilot
 
 from kfmt_cli.browse.keys import KEY_BINDINGS, MOVEMENT_KEYS
-from kfmt_cli.browse.launch import open_session, wait_until_settled
+from kfmt_cli.browse.launch import open_session, wait_until_idle
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from kfmt_cli.browse.views import VIEWS
@@ -171,7 +171,7 @@ def test_bytes_are_shown_next_to_lists_or_below() -> None:
 
 def byte_columns(browser: Driver) -> tuple[int, int]:
     """Bytes per line in the pane of bytes, and the columns that they take."""
-    bytes_per_line = browser.app.panes._byte_lines[0].line_size
+    bytes_per_line = browser.app.log_panes._byte_lines[0].n_bytes_per_line
     return bytes_per_line, 11 + 4 * bytes_per_line
 
 
@@ -189,9 +189,9 @@ def test_bytes_fit_their_pane_whatever_its_width() -> None:
                     await browser.press(tree_key)
                 await browser.pilot.resize_terminal(width, height)
                 await browser.pilot.pause(0.2)
-                await wait_until_settled(browser.app, browser.pilot)
+                await wait_until_idle(browser.app, browser.pilot)
                 bytes_per_line, columns = byte_columns(browser)
-                pane_width = browser.app.panes.bytes.size.width
+                pane_width = browser.app.log_panes.byte_pane.size.width
                 assert (bytes_per_line, columns < pane_width) == (expected, True), (
                     width,
                     pane_width,
@@ -208,7 +208,7 @@ def test_columns_come_back_when_the_terminal_is_wide_again() -> None:
             for width, height in ((30, 8), (120, 30)):
                 await browser.pilot.resize_terminal(width, height)
                 await browser.pilot.pause()
-                await wait_until_settled(browser.app, browser.pilot)
+                await wait_until_idle(browser.app, browser.pilot)
             assert browser.screen == original_screen
 
     run(work())
@@ -224,10 +224,10 @@ def test_home_and_end_and_pages() -> None:
             await browser.press("pagedown")
             page = browser.rows[0]
             assert 5 < page < 20
-            pane = browser.app.panes.batches
+            pane = browser.app.log_panes.batch_pane
             assert pane.scroll_offset.y == page  # the cursor keeps its position on the screen
             await browser.press("pagedown", "down")
-            assert (pane.scroll_offset.y, pane.cursor) == (2 * page, 2 * page + 1)
+            assert (pane.scroll_offset.y, pane.cursor_row) == (2 * page, 2 * page + 1)
             await browser.press("pageup", "pageup", "up")
             assert browser.rows[0] == pane.scroll_offset.y == 0
             await browser.press("right", "left")
@@ -267,13 +267,13 @@ def test_the_mouse_selects_and_opens() -> None:
     async def work() -> None:
         async with open_browser(TXN, size=LARGE) as browser:
             await browser.pilot.click("#batches", offset=(5, 3))
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert browser.rows[0] == 2
             await browser.pilot.click("#batches", offset=(5, 4), times=2)
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert browser.focused == "records"
             await browser.pilot.click("#tabs", offset=(25, 0))
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert browser.app.active_view is not None
 
     run(work())
@@ -295,7 +295,7 @@ def test_any_size_will_do(size: tuple[int, int]) -> None:
         async with open_browser("damaged_segments", size=size) as browser:
             await browser.press("n", "enter", "enter", "x", "x", "escape", "2", "escape", "t")
             await browser.pilot.resize_terminal(100, 30)
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert browser.screen.count("\n") == 30
 
     run(work())
@@ -340,7 +340,7 @@ def test_payload_formats_are_used() -> None:
     async def work() -> None:
         app = BrowserApp(session)
         async with app.run_test(size=LARGE) as pilot:
-            await wait_until_settled(app, pilot)
+            await wait_until_idle(app, pilot)
             browser = Driver(app, pilot)
             await browser.press("enter", "down", "p")
             assert browser.command[-3:] == ["--value-format", "json", "--json"]
@@ -385,10 +385,10 @@ def test_pictures(
     app = BrowserApp(open_session((path,)), theme=theme)
 
     async def press_keys(pilot: Pilot[None]) -> None:
-        await wait_until_settled(app, pilot)
+        await wait_until_idle(app, pilot)
         for key in keys:
             await pilot.press(key)
-            await wait_until_settled(app, pilot)
+            await wait_until_idle(app, pilot)
 
     run_before: Callable[[Pilot[None]], Awaitable[None]] = press_keys
     assert snap_compare(app, run_before=run_before, terminal_size=size)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
 
-from kfmt_cli.browse.launch import wait_until_settled
+from kfmt_cli.browse.launch import wait_until_idle
 from tests.support.browser import TXN, Driver, open_browser, run
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import with_broken_checksums, write
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("at_root")
 
 async def wait_for_checks(browser: Driver) -> str:
     """The screen once everything is checked."""
-    await wait_until_settled(browser.app, browser.pilot)
+    await wait_until_idle(browser.app, browser.pilot)
     return browser.screen
 
 

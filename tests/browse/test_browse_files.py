@@ -14,7 +14,7 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 from textual.widgets import Input
 
 from kfmt_cli.browse.help_page import help_lines
-from kfmt_cli.browse.launch import wait_until_settled
+from kfmt_cli.browse.launch import wait_until_idle
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from tests.support.browser import LARGE, TXN, check_command, open_browser, run
@@ -64,11 +64,11 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
             file.write_bytes(data)
             for _ in range(40):
                 await browser.pilot.pause(0.05)
-                if browser.app.panes.batches.n_rows == 12:
+                if browser.app.log_panes.batch_pane.n_rows == 12:
                     break
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert browser.rows[0] == 11
-            assert "12 batches" in browser.app.panes.status_text()
+            assert "12 batches" in browser.app.log_panes.status_text()
             assert "stopped following" in await browser.press("F")
 
     run(work())
@@ -86,9 +86,9 @@ def test_a_batch_that_was_half_written_is_shown_anew(tmp_path: Path) -> None:
             file.write_bytes(data)
             for _ in range(40):
                 await browser.pilot.pause(0.05)
-                if browser.app.panes.batches.n_rows == 12:
+                if browser.app.log_panes.batch_pane.n_rows == 12:
                     break
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert "✓ fa97f1bb" in browser.screen
             assert "✓ 48eff861" in browser.screen
             assert "n goes to it" not in browser.screen
@@ -112,14 +112,14 @@ def test_a_followed_file_that_is_truncated_or_deleted_is_reported(
                 os.truncate(file, 10_225)
             for _ in range(40):
                 await browser.pilot.pause(0.05)
-                if not browser.app.is_tailing:
+                if not browser.app.is_following:
                     break
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert "FOLLOWING" not in browser.screen
             assert "stopped following" in browser.screen
             assert (
                 "No such file" if is_deleted else "shrank from 30887 to 10225 bytes"
-            ) in browser.app.message
+            ) in browser.app.status_message
 
     run(work())
 
@@ -139,10 +139,10 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
         async with open_browser(file.parent) as browser:
             await browser.press("enter", "F")
             browser.app.open_node(browser.app.session.root.logs()[0])
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             next_segment = file.with_name(f"{240:020}.log")
             next_segment.write_bytes((ORDERS.parent / next_segment.name).read_bytes())
-            if not browser.app.is_tailing:
+            if not browser.app.is_following:
                 await browser.press("F")
             for _ in range(60):
                 await browser.pilot.pause(0.05)
@@ -151,7 +151,7 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
                     and browser.app.session.opened_node.display_path == str(next_segment)
                 ):
                     break
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert "240–259" in browser.screen
             nodes = [child.data for child in browser.app.disk_tree.root.children]
             assert [node.label for node in nodes if node] == ["…000000.log", "…000240.log", "z"]
@@ -251,7 +251,7 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
             assert "odd[red]-0" in browser.screen
             node = next(iter(browser.app.session.root.iter_partitions())).logs()[0]
             browser.app.open_node(node)
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             screen = await browser.press("enter", "enter")
             assert "[bold red]" in screen
             assert "\x1b" not in screen
@@ -268,10 +268,12 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_url_is_browsed(bucket: Bucket) -> None:
-    from kfmt_cli.disk.path_resolution import resolve_display_path
+    from kfmt_cli.disk.path_resolution import mount_and_resolve_path
 
     async def work() -> None:
-        async with open_browser(resolve_display_path(f"{bucket.url}/data"), size=LARGE) as browser:
+        async with open_browser(
+            mount_and_resolve_path(f"{bucket.url}/data"), size=LARGE
+        ) as browser:
             assert "orders-0" in browser.screen
             await browser.press("down", "enter", "down", "enter")
             assert '{"order_id": 1' in browser.screen
@@ -302,7 +304,7 @@ def test_a_second_enter_before_a_window_has_closed(key: str) -> None:
             input_line.value = "5"
             await input_line.action_submit()
             await input_line.action_submit()
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             assert len(browser.app.screen_stack) == 1
 
     run(work())

@@ -13,7 +13,7 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 
 
 from kfmt_cli.browse.disk_nodes import NodeKind
-from kfmt_cli.browse.launch import wait_until_settled
+from kfmt_cli.browse.launch import wait_until_idle
 from kfmt_cli.browse.screen.dialogs import PageWindow, SearchDialog
 from kfmt_cli.browse.views import VIEWS
 from tests.support.browser import (
@@ -132,7 +132,7 @@ def test_a_partition_is_searched_segment_by_segment() -> None:
             assert match is not None
             expected = kfmt("find", directory, "--value", "~quartz", "--json").of("found")
             assert int(match[1]) == len(expected)
-            offsets = [hit.offset for hit in browser.app.session.hits]
+            offsets = [hit.offset for hit in browser.app.session.search_hits]
             assert sorted(offsets) == [row["offset"] for row in expected]
             await browser.press("left_square_bracket")
             content, record_index = browser.app.session.selected_batch, browser.rows[1]
@@ -204,8 +204,8 @@ def test_a_hit_in_another_file_is_named_on_arrival() -> None:
             session = browser.app.session
             await browser.press("slash")
             await browser.type("quartz")
-            n_hits = len(session.hits)
-            assert session.hits[0].file_name != session.hits[-1].file_name
+            n_hits = len(session.search_hits)
+            assert session.search_hits[0].file_name != session.search_hits[-1].file_name
             for key, hit_index in (
                 ("left", n_hits - 1),
                 ("left", n_hits - 2),
@@ -214,9 +214,9 @@ def test_a_hit_in_another_file_is_named_on_arrival() -> None:
             ):
                 screen = await browser.press(f"{key}_square_bracket")
                 message = f"{hit_index + 1} of {n_hits} records in this partition: offset "
-                assert f"{message}{session.hits[hit_index].offset} " in screen
+                assert f"{message}{session.search_hits[hit_index].offset} " in screen
                 assert session.opened_node is not None
-                assert session.opened_node.display_path == session.hits[hit_index].file_name
+                assert session.opened_node.display_path == session.search_hits[hit_index].file_name
 
     run(work())
 
@@ -250,12 +250,12 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
             await browser.pilot.press("slash")
             await browser.pilot.press(*"zephyr", "enter")
             await browser.pilot.pause()
-            if progress := app.progress_text():
+            if progress := app.search_progress_text():
                 assert "searching" in progress
                 [worker] = [each for each in app.workers if each.group == "search"]
                 screen = await browser.press("escape")
                 assert worker.is_cancelled
-                assert app.progress_text() == ""
+                assert app.search_progress_text() == ""
                 assert "search cancelled" in screen
 
     run(work())
@@ -378,7 +378,7 @@ def test_a_look_up_is_of_the_selected_offset() -> None:
             node = browser.app.session.find_file_node(TXN)
             assert node is not None
             browser.app.open_node(node)
-            await wait_until_settled(browser.app, browser.pilot)
+            await wait_until_idle(browser.app, browser.pilot)
             await browser.press("g")
             await browser.type("100")
             await browser.press("6")

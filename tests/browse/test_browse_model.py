@@ -10,7 +10,7 @@ import pytest
 
 from kfmt_cli.browse.batch_filter import parse_batch_filter
 from kfmt_cli.browse.block_index import BlockIndex
-from kfmt_cli.browse.byte_lines import ByteLines, field_label, field_rows
+from kfmt_cli.browse.byte_lines import ByteLines, field_rows, format_field_row
 from kfmt_cli.browse.command_line import ViewKind, ViewState, format_command
 from kfmt_cli.browse.directory_page import directory_page_lines
 from kfmt_cli.browse.disk_nodes import build_disk_tree
@@ -69,7 +69,7 @@ def test_rows_are_the_batches_of_the_reader(log: Path) -> None:
     if not log.stat().st_size:
         return
     log_view = log_row_view(log)
-    assert log_view.index.n_rows == len(expected)
+    assert log_view.block_index.n_rows == len(expected)
     batches = [log_view.batch_fields(row) for row in range(len(expected))]
     assert [(batch.position, batch.number) for batch in batches] == expected
 
@@ -77,9 +77,9 @@ def test_rows_are_the_batches_of_the_reader(log: Path) -> None:
 def test_rows_read_like_dump() -> None:
     dump_lines = kfmt("dump", TXN, "--limit", "20").out.splitlines()
     log_view = log_row_view(TXN, 200)
-    browser_lines = without_ansi(log_view.lines(0, 20))
+    browser_lines = without_ansi(log_view.render_lines(0, 20))
     assert [line.split() for line in browser_lines] == [line.split() for line in dump_lines[2:22]]
-    assert ANSI.sub("", log_view.heading).split() == dump_lines[1].split()
+    assert ANSI.sub("", log_view.table_heading).split() == dump_lines[1].split()
 
 
 def test_a_block_is_read_again_from_its_anchor(tmp_path: Path) -> None:
@@ -96,25 +96,27 @@ def test_a_block_is_read_again_from_its_anchor(tmp_path: Path) -> None:
 
 def test_memory_holds_a_few_blocks_whatever_is_looked_at(tmp_path: Path) -> None:
     log_view = log_row_view(big_log(tmp_path / "orders-0", 600))
-    for row in range(0, log_view.index.n_rows, 50):
-        assert len(log_view.lines(row, row + 50)) == min(50, log_view.index.n_rows - row)
-        assert len(log_view._blocks) <= MAX_CACHED_BLOCKS
+    for row in range(0, log_view.block_index.n_rows, 50):
+        assert len(log_view.render_lines(row, row + 50)) == min(
+            50, log_view.block_index.n_rows - row
+        )
+        assert len(log_view._block_by_position) <= MAX_CACHED_BLOCKS
 
 
 def test_first_rows_are_there_before_the_whole_file_was_read(tmp_path: Path) -> None:
     outline = BlockIndex(classify_file(str(big_log(tmp_path / "orders-0", 300)), "log"))
-    assert 0 < outline.end_position < outline.size / 10
+    assert 0 < outline.end_position < outline.file_bytes / 10
     assert not outline.is_complete
-    assert len(LogRowView(outline, 80).lines(0, 20)) == 20
+    assert len(LogRowView(outline, 80).render_lines(0, 20)) == 20
 
 
 def test_outlining_can_be_stopped(tmp_path: Path) -> None:
     outline = BlockIndex(classify_file(str(big_log(tmp_path / "orders-0", 300)), "log"))
-    outline.extend(is_cancelled=lambda: True)
+    outline.extend_index(is_cancelled=lambda: True)
     end_position = outline.end_position
-    assert end_position < outline.size
-    outline.extend(to_byte=end_position + 1)
-    outline.extend()
+    assert end_position < outline.file_bytes
+    outline.extend_index(target_position=end_position + 1)
+    outline.extend_index()
     assert outline.is_complete
     assert outline.end_position > end_position
 
@@ -124,17 +126,17 @@ def test_a_log_that_grows_is_taken_in(tmp_path: Path) -> None:
     file = write(tmp_path, data[:10_000])
     outline = block_index(file)
     assert outline.n_rows == 3  # the fourth is truncated
-    assert not outline.tail()
+    assert not outline.index_appended_bytes()
     file.write_bytes(data[:10_225])
-    assert outline.tail()
+    assert outline.index_appended_bytes()
     assert outline.n_rows == 4
     file.write_bytes(data)
-    assert outline.tail()
+    assert outline.index_appended_bytes()
     assert outline.n_rows == 12
     assert [
         int(n) for block in outline.blocks for n in outline.read_block(block).batches.number
     ] == list(range(12))
-    assert not outline.tail()
+    assert not outline.index_appended_bytes()
 
 
 def test_a_file_that_vanishes_or_shrinks_is_a_sentence(tmp_path: Path) -> None:
@@ -142,13 +144,13 @@ def test_a_file_that_vanishes_or_shrinks_is_a_sentence(tmp_path: Path) -> None:
     log_view = log_row_view(file)
     file.write_bytes(b"")
     with pytest.raises(InputError, match=r"the file has (shrunk|changed)"):
-        log_view.lines(log_view.index.n_rows - 5, log_view.index.n_rows)
+        log_view.render_lines(log_view.block_index.n_rows - 5, log_view.block_index.n_rows)
     log_view.clear_cache()
     file.unlink()
     with pytest.raises(InputError, match="No such file"):
-        log_view.lines(10, 15)
-    outline = log_view.index
-    outline.tail()
+        log_view.render_lines(10, 15)
+    outline = log_view.block_index
+    outline.index_appended_bytes()
     assert "No such file" in outline.read_error
 
 
@@ -177,11 +179,13 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
 )
 def test_filters_list_the_matching_batches(text: str, is_selected: object) -> None:
     batch_filter = parse_batch_filter(text)
-    assert parse_batch_filter(batch_filter.text) == batch_filter
+    assert parse_batch_filter(batch_filter.typed_text) == batch_filter
     log_view = log_row_view(TXN, batch_filter=batch_filter)
     rows = kfmt("dump", TXN, "--json").of("batch")
     expected = [row["position"] for row in rows if is_selected(row)]  # type: ignore[operator]
-    assert [log_view.batch_fields(row).position for row in range(log_view.index.n_rows)] == expected
+    assert [
+        log_view.batch_fields(row).position for row in range(log_view.block_index.n_rows)
+    ] == expected
 
 
 @pytest.mark.parametrize("text", ["codec=lzma", "producer=me", "loud", "codec"])
@@ -201,7 +205,7 @@ def test_go_to_targets_are_parsed() -> None:
         == parse_go_to_target("0x1e16")
         == GoToTarget(GO_TO_BYTE, 7702)
     )
-    assert parse_go_to_target("2023-11-14T22:20").kind == GO_TO_TIME
+    assert parse_go_to_target("2023-11-14T22:20").target_kind == GO_TO_TIME
     for text in ("", "b", "0x", "elsewhere"):
         with pytest.raises(UsageError):
             parse_go_to_target(text)
@@ -226,16 +230,19 @@ def test_offsets_times_and_bytes_lead_to_their_batch() -> None:
         if row["max_timestamp"] >= time_ms
     )
     assert log_view.batch_fields(log_view.find_row_by_time(time_ms) or 0).position == first
-    assert log_view.find_row_by_offset(10**9) == log_view.index.n_rows - 1
+    assert log_view.find_row_by_offset(10**9) == log_view.block_index.n_rows - 1
 
 
 def test_a_byte_beyond_the_index_has_no_row(tmp_path: Path) -> None:
     log_view = LogRowView(
         BlockIndex(classify_file(str(big_log(tmp_path / "orders-0", 300)), "log")), 80
     )
-    assert log_view.find_row_by_byte(log_view.index.size - 1) is None
-    log_view.index.extend()
-    assert log_view.find_row_by_byte(log_view.index.size - 1) == log_view.index.n_rows - 1
+    assert log_view.find_row_by_byte(log_view.block_index.file_bytes - 1) is None
+    log_view.block_index.extend_index()
+    assert (
+        log_view.find_row_by_byte(log_view.block_index.file_bytes - 1)
+        == log_view.block_index.n_rows - 1
+    )
 
 
 # The contents of a batch.
@@ -246,7 +253,7 @@ def test_a_record_as_json_is_that_of_dump(log: Path) -> None:
     rows = kfmt("dump", log, "--records", "--json").of("record")
     log_view = log_row_view(log)
     records = []
-    for row in range(log_view.index.n_rows):
+    for row in range(log_view.block_index.n_rows):
         content = selected_batch(log, row)
         records += [json.loads(content.record_json(i)) for i in range(content.n_records)]
     assert records == rows
@@ -255,69 +262,74 @@ def test_a_record_as_json_is_that_of_dump(log: Path) -> None:
 def test_records_read_like_dump() -> None:
     dump_lines = kfmt("dump", ORDERS, "--records", "--limit", "10").out.splitlines()
     content = selected_batch(ORDERS)
-    assert without_ansi(content.record_lines(0, 3, 200))[1].split()[:3] == dump_lines[4].split()[:3]
-    assert "customer-1" in without_ansi(content.record_lines(0, 3, 100))[1]
+    assert (
+        without_ansi(content.render_record_lines(0, 3, 200))[1].split()[:3]
+        == dump_lines[4].split()[:3]
+    )
+    assert "customer-1" in without_ansi(content.render_record_lines(0, 3, 100))[1]
 
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED, GROUPS], ids=str)
 def test_fields_are_those_of_hex(log: Path) -> None:
     log_view = log_row_view(log)
-    for row in (0, log_view.index.n_rows - 1):
+    for row in (0, log_view.block_index.n_rows - 1):
         content = selected_batch(log, row)
         position = str(content.position)
         fields = kfmt("hex", log, "--position", position, "--json").of("field")
-        header = content.anatomy(None)[0]
-        assert len(header.lines) > 5
+        header = content.displayed_parts(None)[0]
+        assert len(header.field_lines) > 5
         names = [field["path"] for field in fields if field["inside"] is None]
         browser_names = [
-            ".".join(line.path) for line in header.lines if line.has_bytes or line.is_bit
+            ".".join(line.path) for line in header.field_lines if line.has_bytes or line.is_bit
         ]
         assert [name for name in names if name in browser_names][
             : len(browser_names)
         ] == browser_names
         last_record = content.n_records - 1
-        section = content.anatomy(last_record)[-1]
+        section = content.displayed_parts(last_record)[-1]
         record_fields = [
             field["path"] for field in fields if field["path"].split(".")[0][-1:].isdigit()
         ]
-        record_name = section.lines[0].path[0]
+        record_name = section.field_lines[0].path[0]
         expected = [path for path in record_fields if path.split(".")[0] == record_name]
         assert [
-            ".".join(line.path) for line in section.lines if line.path[0] == record_name
+            ".".join(line.path) for line in section.field_lines if line.path[0] == record_name
         ] == expected
 
 
 def test_records_of_internal_topics_are_decoded() -> None:
-    content = dict(selected_batch(GROUPS, 4).record_content(0))
+    content = dict(selected_batch(GROUPS, 4).record_texts(0))
     assert '"group": "billing"' in content["key"]
     assert '"offset": 748' in content["value"]
-    marker = dict(selected_batch(TXN, 3).record_content(0))
+    marker = dict(selected_batch(TXN, 3).record_texts(0))
     assert "ABORT" in marker["control"] or "COMMIT" in marker["control"]
-    tombstone = dict(selected_batch(ORDERS).record_content(0))
+    tombstone = dict(selected_batch(ORDERS).record_texts(0))
     assert tombstone["value"] == "null (tombstone)"
     assert tombstone["key"] == "null"
 
 
 def test_bytes_are_those_of_the_file_and_have_the_colours_of_their_fields() -> None:
-    sections = selected_batch(ORDERS).anatomy(None)
+    sections = selected_batch(ORDERS).displayed_parts(None)
     rows = field_rows(sections)
     lines = ByteLines(sections[0], rows)
-    text = "".join(line.plain[10:34] for line in lines.lines(0, lines.n_lines)).replace(" ", "")
+    text = "".join(line.plain[10:34] for line in lines.render_lines(0, lines.n_lines)).replace(
+        " ", ""
+    )
     data = ORDERS.read_bytes()[: len(sections[0].data)]
     assert bytes.fromhex(text) == data
-    assert lines._style_at(0) == rows[0].style
-    lines.selected_field = rows[0].line
-    assert "reverse" in lines._style_at(0)
-    assert "reverse" not in lines._style_at(9)
-    assert "base_offset" in field_label(rows[0]).plain
+    assert lines._byte_style(0) == rows[0].rich_style
+    lines.selected_field = rows[0].anatomy_line
+    assert "reverse" in lines._byte_style(0)
+    assert "reverse" not in lines._byte_style(9)
+    assert "base_offset" in format_field_row(rows[0]).plain
 
 
 def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
     control_characters = b'\x1b]0;owned\x07\r\n[bold]\x9b31m\xe2\x80\xae\xff\\"'
     file = write(tmp_path, batch_of(record(control_characters, control_characters), 0, 1))
     content = selected_batch(file)
-    lines = without_ansi(content.record_lines(0, 1, 80))
-    rows = [field_label(row).plain for row in field_rows(content.anatomy(0))]
+    lines = without_ansi(content.render_record_lines(0, 1, 80))
+    rows = [format_field_row(row).plain for row in field_rows(content.displayed_parts(0))]
     assert all(text.isprintable() for text in (*lines, *rows))
 
 
@@ -337,7 +349,7 @@ def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
         (GROUPS, SearchTerm("billing", TEXT_SEARCH, KEY_ONLY)),
         (ORDERS, SearchTerm("nowhere")),
     ],
-    ids=lambda value: value.text if isinstance(value, SearchTerm) else value.parent.name,
+    ids=lambda value: value.typed_text if isinstance(value, SearchTerm) else value.parent.name,
 )
 def test_a_search_finds_what_its_command_finds(log: Path, search_term: SearchTerm) -> None:
     outline = block_index(log)
@@ -383,7 +395,7 @@ def test_a_search_goes_through_the_logs_of_a_partition_and_comes_around() -> Non
     root = build_disk_tree((str(ORDERS.parent),), pytest.fail)
     files = [node.file for node in root.logs() if node.file is not None]
     third_index = BlockIndex(files[2])
-    third_index.extend()
+    third_index.extend_index()
     start_position = third_index.blocks[0].end_position // 2
     search_term = SearchTerm("customer-1")
     all_hits = list(PartitionSearch(files, BlockIndex(files[0]), search_term).iter_hits())
@@ -458,7 +470,7 @@ def test_the_help_page_is_wrapped_as_wide_as_the_screen(width: int) -> None:
 )
 def test_a_payload_is_laid_out_if_it_is_json(payload: bytes, text: str, tmp_path: Path) -> None:
     data = batch_of(record(payload, payload), 0, 1)
-    content = dict(selected_batch(write(tmp_path / "t-0", data)).record_content(0))
+    content = dict(selected_batch(write(tmp_path / "t-0", data)).record_texts(0))
     assert (content["key"], content["value"]) == (text, text)
 
 
@@ -470,18 +482,16 @@ def test_a_payload_that_is_missing_is_not_one_that_is_empty(
     key: bytes | None, value: bytes | None, expected: tuple[str, str], tmp_path: Path
 ) -> None:
     content = dict(
-        selected_batch(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).record_content(
-            0
-        )
+        selected_batch(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).record_texts(0)
     )
     assert (content["key"], content["value"]) == expected
 
 
 def test_each_row_is_found_in_its_block(tmp_path: Path) -> None:
     log_view = log_row_view(big_log(tmp_path / "orders-0", 300))
-    assert len(log_view.index.blocks) > 5
-    for row in range(0, log_view.index.n_rows, 97):
-        block, index = log_view.find_batch(row)
+    assert len(log_view.block_index.blocks) > 5
+    for row in range(0, log_view.block_index.n_rows, 97):
+        block, index = log_view.locate_batch(row)
         assert int(block.batches.number[index]) == row
 
 

@@ -16,7 +16,7 @@ from kfmt_cli.browse.command_line import ViewKind, ViewState, command_arguments,
 from kfmt_cli.browse.directory_page import directory_page_lines
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, build_disk_tree
 from kfmt_cli.browse.log_search import TEXT_SEARCH, VALUE_ONLY, SearchTerm
-from kfmt_cli.browse.partition_checks import check_partitions, check_paths, group_for_checking
+from kfmt_cli.browse.partition_checks import check_partitions, check_paths, group_partitions
 from kfmt_cli.browse.session import BrowserSession
 from kfmt_cli.browse.text_host import capture_output, wrap_lines
 from kfmt_cli.browse.views import VIEWS, ViewSubject, render_view, view_for_key
@@ -47,7 +47,7 @@ def test_the_tree_has_topics_partitions_and_segments() -> None:
     assert len(orders.logs()) == 7
     assert orders.children[0].label == "…000000.log"
     assert orders.children[0].display_path == str(ORDERS)
-    assert orders.size == sum(file.stat().st_size for file in ORDERS.parent.iterdir())
+    assert orders.total_bytes == sum(file.stat().st_size for file in ORDERS.parent.iterdir())
     assert by_label["meta.properties"].kind is NodeKind.FILE
 
 
@@ -64,7 +64,7 @@ def test_several_paths_and_a_tree_of_directories_have_a_node_each() -> None:
 def test_findings_are_those_of_check(log: Path) -> None:
     result = check_paths((str(log.parent),), lambda: False)
     assert result is not None
-    assert result.mark[0].startswith("✗")
+    assert result.tree_mark[0].startswith("✗")
     codes = sorted(finding.code.name for finding in result.findings)
     assert codes == sorted(kfmt("check", log.parent, "--json").codes)
 
@@ -72,7 +72,7 @@ def test_findings_are_those_of_check(log: Path) -> None:
 def test_a_healthy_partition_is_marked_so() -> None:
     result = check_paths((str(ORDERS.parent),), lambda: False)
     assert result is not None
-    assert result.mark == ("✓", "good")
+    assert result.tree_mark == ("✓", "good")
     assert check_paths((str(ORDERS.parent),), lambda: True) is None
 
 
@@ -88,8 +88,8 @@ def test_partitions_are_checked_together_as_each_by_itself(tmp_path: Path) -> No
         if node.children:
             assert partition_result == check_paths(node.paths, lambda: False)
         else:  # `check` of the whole directory reports nothing
-            assert partition_result.mark == ("✓", "good")
-    marks = {node.label: result.mark[0] for node, result in zip(nodes, results, strict=True)}
+            assert partition_result.tree_mark == ("✓", "good")
+    marks = {node.label: result.tree_mark[0] for node, result in zip(nodes, results, strict=True)}
     assert marks["empty-0"] == "✓"
     assert check_partitions(nodes, lambda: True) is None
 
@@ -101,7 +101,9 @@ def test_only_a_partition_that_cannot_be_read_is_marked_so(tmp_path: Path) -> No
     shutil.rmtree(tmp_path / "gone-0")
     results = check_partitions(nodes, lambda: False)
     assert results is not None
-    assert {node.label: result.mark[0] for node, result in zip(nodes, results, strict=True)} == {
+    assert {
+        node.label: result.tree_mark[0] for node, result in zip(nodes, results, strict=True)
+    } == {
         "gone-0": "unread",
         "orders-0": "✓",
     }
@@ -112,25 +114,25 @@ def test_many_partitions_are_checked_in_groups(monkeypatch: pytest.MonkeyPatch) 
 
     nodes = list(build_disk_tree((str(ROOT / "damaged_segments"),), pytest.fail).iter_partitions())
     monkeypatch.setattr(module, "MAX_GROUP_PARTITIONS", 3)
-    assert [len(group) for group in group_for_checking(nodes)] == [3, 3, 2]
-    monkeypatch.setattr(module, "MAX_GROUP_BYTES", nodes[0].size)
-    assert [node for group in group_for_checking(nodes) for node in group] == nodes
-    assert len(list(group_for_checking(nodes))) > 3
+    assert [len(group) for group in group_partitions(nodes)] == [3, 3, 2]
+    monkeypatch.setattr(module, "MAX_GROUP_BYTES", nodes[0].total_bytes)
+    assert [node for group in group_partitions(nodes) for node in group] == nodes
+    assert len(list(group_partitions(nodes))) > 3
 
 
 def test_findings_are_gone_through_in_a_circle() -> None:
     root = build_disk_tree((str(ROOT / "damaged_segments"),), pytest.fail)
     session = BrowserSession(root)
-    assert session.next_finding(1) is None
+    assert session.select_next_finding(1) is None
     for partition in root.iter_partitions():
         result = check_paths(partition.paths, lambda: False)
         assert result is not None
         session.check_results[partition.path] = result
     findings = session.navigable_findings
-    visited = [session.next_finding(1) for _ in findings]
+    visited = [session.select_next_finding(1) for _ in findings]
     assert visited == findings
-    assert session.next_finding(1) is findings[0]
-    assert session.next_finding(-1) is findings[-1]
+    assert session.select_next_finding(1) is findings[0]
+    assert session.select_next_finding(-1) is findings[-1]
     assert all(
         session.find_file_node(finding.file) or finding.position is None for finding in findings
     )
@@ -179,7 +181,9 @@ def test_sizes_are_of_what_is_in_the_node() -> None:
         (f"{broker}/orders-0", "segment"),
         (f"{broker}/orders-0/{0:020}.log", "segment"),
     ):
-        command = view_for_key("1").command(ViewSubject(build_disk_tree((path,), pytest.fail)))
+        command = view_for_key("1").command_arguments(
+            ViewSubject(build_disk_tree((path,), pytest.fail))
+        )
         assert ("segment" in command) == (row_type == "segment")
         assert rendered_view(path, "1").split()[0] == row_type
 
@@ -371,9 +375,9 @@ def test_filters_without_an_option_are_a_jq_condition() -> None:
 
 def test_the_command_of_a_session_selects_the_visible_rows() -> None:
     session = BrowserSession(build_disk_tree((str(ORDERS),), pytest.fail))
-    session.open(session.root, 80)
+    session.open_log(session.root, 80)
     assert session.log_view is not None
-    session.log_view.index.extend()
+    session.log_view.block_index.extend_index()
     session.select_batch(3)
     assert command_arguments(session.view_state(ViewKind.BATCHES, 1, 4))[2:] == [
         *("--from-offset", "20", "--to-offset", "79"),
@@ -396,7 +400,7 @@ def test_nodes_have_ancestors() -> None:
     assert isinstance(node, DiskNode)
     assert [ancestor.label for ancestor in session.ancestors(node)] == [root.label, "orders-0"]
     assert session.enclosing_partition(node).label == "orders-0"
-    assert np.array([node.size]).sum() == ORDERS.stat().st_size
+    assert np.array([node.total_bytes]).sum() == ORDERS.stat().st_size
 
 
 @pytest.mark.parametrize("path", [".", "./orders-0", "..//d/orders-0/"])
@@ -410,7 +414,7 @@ def test_marks_do_not_depend_on_how_a_path_is_written(
     nodes = list(build_disk_tree((path,), print).iter_checkable_nodes())
     results = check_partitions(nodes, lambda: False)
     assert results is not None
-    assert results[0].mark == ("✗2", "bad")
+    assert results[0].tree_mark == ("✗2", "bad")
 
 
 def test_only_files_that_check_reads_are_checked(tmp_path: Path) -> None:

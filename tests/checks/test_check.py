@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import kfmt_cli
-from kfmt_cli.checks.registry import codes_by_name
+from kfmt_cli.checks.registry import finding_code_by_name
 from kfmt_cli.commands.check import command
 from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.disk.kinds.kind import InputFile
@@ -73,7 +73,7 @@ def test_each_damage_is_found(damage: Damage, tmp_path: Path) -> None:
 
 
 def test_the_matrix_has_every_kind_of_finding() -> None:
-    assert {damage.code for damage in DAMAGES} == set(codes_by_name()) - NOT_IN_THE_MATRIX
+    assert {damage.code for damage in DAMAGES} == set(finding_code_by_name()) - NOT_IN_THE_MATRIX
 
 
 def write_damaged_directory(directory: Path, *codes: str) -> None:
@@ -207,7 +207,7 @@ def test_a_slow_check_finds_the_same(tmp_path: Path) -> None:
     write_damaged_directory(tmp_path, "crc-mismatch")
     unthrottled = kfmt("check", tmp_path, "--json")
     assert kfmt("check", tmp_path, "--json", "--throttle", "50").out == unthrottled.out
-    assert READ_THROTTLE.rate is None  # the limit applied to that run only
+    assert READ_THROTTLE.max_bytes_per_second is None  # the limit applied to that run only
 
 
 def test_one_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kfmt_cli.checks.history.log_history import LogFingerprint
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.checks.log.checker import LogChecker, collect_check
+from kfmt_cli.checks.log.checker import LogChecker, collect_check_outcome
 from kfmt_cli.checks.segment_checker import SegmentChecker, SegmentCheckResult
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.directory_listing import list_directory
@@ -78,10 +78,10 @@ def test_equal_batches_have_equal_fingerprints(tmp_path: Path) -> None:
             LogChecker(True, DecompressionLimit(), 0), indexes, has_fingerprints
         )
         (segment,) = list_directory(str(tmp_path / name)).segments
-        (grouped,) = checker.check_group([segment])
+        (grouped,) = checker.check_segment_group([segment])
         assert grouped is not None
         assert grouped.history is not None
-        collected = collect_check(checker.iter_findings(segment))
+        collected = collect_check_outcome(checker.iter_findings(segment))
         assert collected is not None
         assert isinstance(collected[0], SegmentCheckResult)
         assert collected[0].history is not None

@@ -44,7 +44,7 @@ def test_what_is_found_in_a_log_before_its_lost_bytes_counts(
     jobs: str, partly_read: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "MIN_PARALLEL_BYTES", 0)
-    monkeypatch.setattr(parallel, "SMALL_BYTES", 0)
+    monkeypatch.setattr(parallel, "MAX_SMALL_FILE_BYTES", 0)
     for command, n_files in ("verify-crc", 6), ("check", 0):
         result = kfmt(command, partly_read, "--json", "--jobs", jobs)
         summary = result.of("summary")[0]

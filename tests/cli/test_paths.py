@@ -27,7 +27,7 @@ def resolved_paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         paths.append(path)
         raise InputError(f"{path}: not found")
 
-    monkeypatch.setattr(input_paths, "resolve_display_path", resolve)
+    monkeypatch.setattr(input_paths, "mount_and_resolve_path", resolve)
     return paths
 
 

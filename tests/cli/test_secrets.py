@@ -13,7 +13,7 @@ import pytest
 
 import kfmt_cli
 from kfmt_cli.core import credentials
-from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.file_systems import file_system_and_path
 from kfmt_cli.errors import UsageError
 from tests.support import in_process
 from tests.support.lake_runs import without_spark
@@ -43,7 +43,7 @@ FORMATS = {
 @pytest.fixture(autouse=True)
 def _no_saved_credentials() -> Iterator[None]:
     yield
-    credentials.CREDENTIALS.by_location.clear()
+    credentials.CREDENTIALS.credentials_by_host.clear()
 
 
 @pytest.fixture
@@ -204,6 +204,6 @@ def _download(url: str, directory: Path) -> Path:
     """Copy a bucket's directory."""
     from pyarrow import fs
 
-    system, path = file_system_at(url)
+    system, path = file_system_and_path(url)
     fs.copy_files(path, str(directory), source_filesystem=system)
     return directory

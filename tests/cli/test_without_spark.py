@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.file_systems import file_system_and_path
 from kfmt_cli.errors import UsageError
 from tests.support.samples import ORDERS, environment
 
@@ -79,4 +79,4 @@ def test_a_url_without_fsspec_says_which_extra(monkeypatch: pytest.MonkeyPatch) 
     pytest.importorskip("pyarrow")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(UsageError, match=r"needs fsspec: pip install 'kfmt-cli\[remote\]'"):
-        file_system_at("sftp://no-such-host/x")
+        file_system_and_path("sftp://no-such-host/x")

@@ -20,7 +20,7 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from kfmt_cli.broker.transactions.committed import find_committed_records
+from kfmt_cli.broker.transactions.committed import read_committed_records
 from kfmt_cli.topics.payloads import PayloadDeclaration, PayloadDeclarations, SchemaSource
 from tests.support.broken_partitions import ORDERS, TXN, name, record_malformed, sample
 from tests.support.rebuild import batch_of, record
@@ -343,7 +343,7 @@ def test_a_log_that_grows(tmp_path: Path) -> None:
 
 
 def test_committed_needs_no_index() -> None:
-    assert find_committed_records([]).last_stable_offset == 0
+    assert read_committed_records([]).last_stable_offset == 0
     committed = offsets(TXN, "--isolation", "read_committed")
     all_offsets = offsets(TXN)
     assert set(committed) < set(all_offsets)

@@ -16,7 +16,7 @@ from kfmt_cli.broker.cluster.replica_comparison import (
     ReplicaBatches,
     ReplicaRelation,
     compare_replicas,
-    truncation_offset,
+    compute_truncation_offset,
 )
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.rebuild import with_crc
@@ -273,7 +273,7 @@ def test_standard_input_is_no_replica() -> None:
 def test_a_follower_is_cut_where_its_epoch_ends(
     follower: LeaderEpochs, leader: LeaderEpochs, expected: int
 ) -> None:
-    assert truncation_offset(follower, leader) == expected
+    assert compute_truncation_offset(follower, leader) == expected
 
 
 def test_diverged_replicas_name_their_truncation(tmp_path: Path) -> None:

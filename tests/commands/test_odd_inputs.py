@@ -14,7 +14,8 @@ from kfmt_cli.commands.report.page.figures import PageFigures, add_freed_bytes
 from kfmt_cli.commands.report.page.page_data import PageData, PageRow
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.render.style import Theme
-from kfmt_cli.writers.salvage.batch_arrangement import UndamagedBatches, arrange_batches
+from kfmt_cli.writers.salvage.batch_arrangement import arrange_batches
+from kfmt_cli.writers.salvage.undamaged_batches import UndamagedBatches
 from tests.support.samples import ORDERS, kfmt
 from tests.support.terminal import run_on_terminal
 from tools.kafka import SAMPLES
@@ -149,7 +150,7 @@ def test_the_last_deletion_is_drawn() -> None:
         for i in range(402)
     ]
     add_freed_bytes(figures, data)
-    assert figures.tables["freed"][-1]["bytes"] == 4020
+    assert figures.rows_by_table["freed"][-1]["bytes"] == 4020
 
 
 def test_a_refused_remain_hides_no_later_one() -> None:

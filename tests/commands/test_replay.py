@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.broker.partitioners import hash_to_partition, murmur2, partition_keys
+from kfmt_cli.broker.partitioners import compute_key_partitions, hash_to_partition, murmur2
 from kfmt_cli.commands.replay.sources import find_sources
-from kfmt_cli.commands.replay.state_file import ReplaySourceState, ReplayState, load_state
-from kfmt_cli.commands.replay.topic_plans import create_plans
+from kfmt_cli.commands.replay.state_file import ReplaySourceState, ReplayState, load_replay_state
+from kfmt_cli.commands.replay.topic_plans import create_topic_plans
 from kfmt_cli.disk.partitions import find_partitions
 from kfmt_cli.errors import InputError, UsageError
 from tests.support.samples import ORDERS, TXN, Done, kfmt
@@ -145,7 +145,9 @@ def test_topics_are_created_as_the_newest_metadata_log_describes_them(tmp_path: 
     errors: list[str] = []
     for paths in (directories[:1], directories):
         partitions = find_partitions(paths, errors.append, errors.append)
-        plan = create_plans(find_sources(partitions, (), None), partitions, errors.append)["orders"]
+        plan = create_topic_plans(find_sources(partitions, (), None), partitions, errors.append)[
+            "orders"
+        ]
         assert plan.n_partitions == 1
         assert (plan.replication_factor == 1) is (paths == directories)
     assert errors == []
@@ -161,7 +163,9 @@ def test_a_damaged_snapshot_does_not_decide(tmp_path: Path) -> None:
     newest.write_bytes(data)
     errors: list[str] = []
     partitions = find_partitions((str(tmp_path / "compacted-0"),), print, print)
-    plan = create_plans(find_sources(partitions, (), None), partitions, errors.append)["compacted"]
+    plan = create_topic_plans(find_sources(partitions, (), None), partitions, errors.append)[
+        "compacted"
+    ]
     assert plan.settings["cleanup.policy"] == "compact"
     assert errors == [f"{newest} byte 83: a batch fails its checksum"]
     result = kfmt("retention", tmp_path / "compacted-0")
@@ -222,32 +226,32 @@ def test_settings_of_the_client_stay_secret(tmp_path: Path) -> None:
 def test_partitions_of_many_keys_are_those_of_each(keys: list[bytes]) -> None:
     sizes = np.array([len(key) for key in keys], np.int64)
     starts = np.cumsum(sizes) - sizes
-    partitions = partition_keys(b"".join(keys), starts, sizes, 12)
+    partitions = compute_key_partitions(b"".join(keys), starts, sizes, 12)
     assert partitions.tolist() == [hash_to_partition(murmur2(key), 12) for key in keys]
 
 
 def test_a_state_file_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
-    state = load_state(file, "cluster", OPTIONS)
+    state = load_replay_state(file, "cluster", OPTIONS)
     assert state == ReplayState(file, "cluster", OPTIONS)
     state.sources["orders-0"] = ReplaySourceState(5, 12, {3: 10})
     state.targets["orders"] = {0: 13}
     state.write_file()
-    assert load_state(file, "cluster", OPTIONS) == state
+    assert load_replay_state(file, "cluster", OPTIONS) == state
     assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
 def test_a_state_file_of_another_replay_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
-    load_state(file, "cluster", OPTIONS).write_file()
+    load_replay_state(file, "cluster", OPTIONS).write_file()
     with pytest.raises(UsageError, match="into cluster cluster, not other"):
-        load_state(file, "other", OPTIONS)
+        load_replay_state(file, "other", OPTIONS)
     with pytest.raises(UsageError, match="with --by-key False, not True"):
-        load_state(file, "cluster", {**OPTIONS, "by_key": True})
+        load_replay_state(file, "cluster", {**OPTIONS, "by_key": True})
     for text in ("", "{}", "[]", '{"version":1}', "x"):
         file.write_text(text)
         with pytest.raises(InputError, match="not a state file"):
-            load_state(file, "cluster", OPTIONS)
+            load_replay_state(file, "cluster", OPTIONS)
     file.write_text('{"version":2}')
     with pytest.raises(UsageError, match="only 1 is supported"):
-        load_state(file, "cluster", OPTIONS)
+        load_replay_state(file, "cluster", OPTIONS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.commands.report.job_report import gather_jobs
+from kfmt_cli.commands.report.job_report import gather_job_data
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.rows.documents import FINDING_ROW
 from tests.render.test_report import job
@@ -53,7 +53,7 @@ COUNT_COLUMNS = ("segments", "bytes", "batches", "records", "records_per_batch")
 
 
 def stat_rows(directory: Path, tables: dict[str, list[Any]]) -> Sequence[dict[str, Any]]:
-    return gather_jobs((str(job(directory, "verify", tables)),)).rows_of_type("stat")
+    return gather_job_data((str(job(directory, "verify", tables)),)).rows_of_type("stat")
 
 
 def test_logs_are_summed_by_partition_and_by_topic(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_logs_are_summed_by_partition_and_by_topic(tmp_path: Path) -> None:
 
 
 def test_each_log_is_a_row_of_its_topics_page(tmp_path: Path) -> None:
-    data = gather_jobs((str(job(tmp_path, "segments", {"segments": SEGMENTS})),))
+    data = gather_job_data((str(job(tmp_path, "segments", {"segments": SEGMENTS})),))
     strips = data.rows_of_type("segment_strip")
     assert [(row["file"], row["base_offset"], row["bytes"], row["cells"]) for row in strips] == [
         (row["file"], row["base_offset"], row["bytes"], []) for row in SEGMENTS[:4]
@@ -123,7 +123,7 @@ def finding(severity: str) -> dict[str, Any]:
     ("severity", "code"), [("error", ExitCode.FINDINGS), ("warning", ExitCode.CLEAN)]
 )
 def test_errors_of_a_job_are_the_pages(severity: str, code: ExitCode, tmp_path: Path) -> None:
-    data = gather_jobs((str(job(tmp_path, "verify", {"findings": [finding(severity)]})),))
+    data = gather_job_data((str(job(tmp_path, "verify", {"findings": [finding(severity)]})),))
     assert [(row["code"], row["severity"]) for row in data.rows_of_type("finding")] == [
         ("crc-mismatch", severity)
     ]
@@ -135,15 +135,15 @@ def test_errors_of_a_job_are_the_pages(severity: str, code: ExitCode, tmp_path: 
 def test_jobs_over_the_same_logs_count_each_once(tmp_path: Path) -> None:
     tables = {"segments": SEGMENTS[:3], "findings": [finding("error"), finding("note")]}
     audit, repeated = (str(job(tmp_path / name, "verify", tables)) for name in ("audit", "more"))
-    expected = gather_jobs((audit,))
+    expected = gather_job_data((audit,))
     for paths in ((audit, f"{audit}/_kfmt"), (audit, audit), (audit, repeated)):
-        data = gather_jobs(paths)
+        data = gather_job_data(paths)
         for type_ in ("stat", "finding", "segment_strip"):
             assert data.rows_of_type(type_) == expected.rows_of_type(type_)
-        assert data.n_findings == expected.n_findings
+        assert data.finding_counts == expected.finding_counts
 
 
 def test_a_job_that_checks_nothing_finds_nothing_undamaged(tmp_path: Path) -> None:
     tables = {"segments": SEGMENTS[:3]}
-    assert gather_jobs((str(job(tmp_path / "a", "verify", tables)),)).is_checked
-    assert not gather_jobs((str(job(tmp_path / "b", "segments", tables)),)).is_checked
+    assert gather_job_data((str(job(tmp_path / "a", "verify", tables)),)).is_checked
+    assert not gather_job_data((str(job(tmp_path / "b", "segments", tables)),)).is_checked

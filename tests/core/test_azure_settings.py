@@ -10,7 +10,7 @@ from kfmt_cli.errors import UsageError
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.core import file_systems
-from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.file_systems import file_system_and_path
 from kfmt_cli.errors import InputError
 
 ACCOUNT_URL = "https://mine.blob.core.windows.net"
@@ -68,7 +68,7 @@ def test_an_account_comes_from_variables_and_the_url(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    system, path = file_system_at(url)
+    system, path = file_system_and_path(url)
     _, (settings,) = system.__reduce__()
     account = tuple(settings[name] for name in ("account_name", "account_key", "sas_token"))
     assert (account, path) == (expected, "box/x")
@@ -78,7 +78,7 @@ def test_an_account_comes_from_variables_and_the_url(
 def test_a_container_without_an_account_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "a2V5")
     with pytest.raises(InputError, match="no account in the URL"):
-        file_system_at("abfs://box/x")
+        file_system_and_path("abfs://box/x")
 
 
 def test_keys_without_accounts_are_refused_by_the_name_of_the_variable(
@@ -86,9 +86,9 @@ def test_keys_without_accounts_are_refused_by_the_name_of_the_variable(
 ) -> None:
     monkeypatch.setenv("KFMT_AZURE_KEYS", "account")
     with pytest.raises(UsageError, match="KFMT_AZURE_KEYS needs ACCOUNT=KEY"):
-        file_systems._azure_keys()
+        file_systems._azure_key_by_account()
     monkeypatch.setenv("KFMT_AZURE_KEYS", "one=a=;two=b")
-    assert file_systems._azure_keys() == {"one": "a=", "two": "b"}
+    assert file_systems._azure_key_by_account() == {"one": "a=", "two": "b"}
 
 
 @pytest.mark.parametrize("scheme", ["s3", "S3", "s3a", "S3A"])

@@ -20,8 +20,8 @@ from tools.kafka import ROOT
 UNPACKS = """
 import sys, time
 from kfmt_cli.disk.file_access import find_disk_path
-from kfmt_cli.disk.path_resolution import resolve_display_path
-print(find_disk_path(resolve_display_path(sys.argv[1])), flush=True)
+from kfmt_cli.disk.path_resolution import mount_and_resolve_path
+print(find_disk_path(mount_and_resolve_path(sys.argv[1])), flush=True)
 time.sleep(600)
 """
 

@@ -9,7 +9,7 @@ import pytest
 
 from kfmt_cli.core import credentials, file_systems
 from kfmt_cli.core.credentials import find_credentials, redact_credentials, strip_credentials
-from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.file_systems import file_system_and_path
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.execution.read_request import ReadRequest
 
@@ -20,7 +20,7 @@ SECRET = "Zm9vYmFyLXNlY3JldA"  # noqa: S105
 @pytest.fixture(autouse=True)
 def _no_saved_credentials() -> Iterator[None]:
     yield
-    credentials.CREDENTIALS.by_location.clear()
+    credentials.CREDENTIALS.credentials_by_host.clear()
     file_systems._open_file_system.cache_clear()
 
 
@@ -54,7 +54,7 @@ def test_a_url_is_shown_without_its_credentials(url: str, expected: str | None) 
     assert strip_credentials(expected) == expected
     saved = find_credentials(f"{expected.rstrip('/')}/orders-0/0.log")
     assert saved is not None
-    assert SECRET in saved.user + saved.query
+    assert SECRET in saved.user_info + saved.secret_query
     for secret in saved.secrets():
         assert redact_credentials(f"refused: {secret} of {url}") == f"refused: *** of {expected}"
 
@@ -96,25 +96,25 @@ def test_the_store_gets_them(server: str) -> None:
     del server
 
     def settings(url: str) -> dict[str, object]:
-        system, path = file_system_at(strip_credentials(url))
+        system, path = file_system_and_path(strip_credentials(url))
         assert path == "bucket/a"
         result: dict[str, object] = system.__reduce__()[1][0]
         return result
 
     user_settings = settings("s3://KEY:SEC%2FRET@bucket/a")
     assert (user_settings["access_key"], user_settings["secret_key"]) == ("KEY", "SEC/RET")
-    credentials.CREDENTIALS.by_location.clear()
+    credentials.CREDENTIALS.credentials_by_host.clear()
     query = "access_key=K&secret_key=S%2B&session_token=T&region=x&endpoint_override=host%3A1"
     query_settings = settings(f"s3://bucket/a?{query}")
     assert [query_settings[f"{name}_key"] for name in ("access", "secret")] == ["K", "S+"]
     assert (query_settings["session_token"], query_settings["endpoint_override"]) == ("T", "host:1")
-    credentials.CREDENTIALS.by_location.clear()
+    credentials.CREDENTIALS.credentials_by_host.clear()
     base_url = "abfss://bucket@account.dfs.core.windows.net/a"
     assert settings(f"{base_url}?account_key=a2V5")["account_key"] == "a2V5"
-    credentials.CREDENTIALS.by_location.clear()
+    credentials.CREDENTIALS.credentials_by_host.clear()
     signature = "sv=2&sig=a%3D"
     assert settings(f"{base_url}?{signature}")["sas_token"] == f"?{signature}"
-    credentials.CREDENTIALS.by_location.clear()
+    credentials.CREDENTIALS.credentials_by_host.clear()
     assert settings("abfss://bucket:a2V5@account.dfs.core.windows.net/a")["account_key"] == "a2V5"
 
 
@@ -122,7 +122,7 @@ def test_an_error_of_a_library_is_shown_without_them() -> None:
     for url in (f"nothing://user:{SECRET}@host/a", f"hdfs://user:{SECRET}@host/a"):
         url_without_credentials = strip_credentials(url)
         with pytest.raises((InputError, UsageError)) as raised:
-            file_system_at(url_without_credentials)
+            file_system_and_path(url_without_credentials)
         assert SECRET not in str(raised.value)
         assert "://host: " in str(raised.value)
 
@@ -132,9 +132,9 @@ def test_a_request_takes_them_to_other_processes() -> None:
     request = ReadRequest(paths=(url,))
     assert SECRET not in repr(request)
     data = pickle.dumps(request)
-    credentials.CREDENTIALS.by_location.clear()
+    credentials.CREDENTIALS.credentials_by_host.clear()
     assert pickle.loads(data) == request  # noqa: S301
     saved = find_credentials(url)
     assert saved is not None
-    assert saved.user == f"KEY:{SECRET}"
+    assert saved.user_info == f"KEY:{SECRET}"
     assert request == ReadRequest(paths=(url,))

@@ -65,7 +65,7 @@ def test_a_refusal_is_not_a_failing_store(clock: list[float]) -> None:
         with pytest.raises(InputError):
             request_with_retries(refuse, "s3://bucket/1.log")
     assert len(requests) == 3
-    assert stores._store_health("s3://bucket").failed_at < 0
+    assert stores._store_health("s3://bucket").failed_at_seconds < 0
     del clock
 
 
@@ -81,7 +81,7 @@ def test_a_topic_id_that_a_store_does_not_give_is_not_missing(
     def file_system_at(path: str) -> object:
         raise errors[0](path)
 
-    monkeypatch.setattr(atomic_files, "file_system_at", file_system_at)
+    monkeypatch.setattr(atomic_files, "file_system_and_path", file_system_at)
     monkeypatch.setattr(atomic_files, "fetch_object", lambda path: None)
     for _ in range(2):
         with pytest.raises(InputError, match=r"^s3://bucket/orders-0/partition.metadata: "):

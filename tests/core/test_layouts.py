@@ -44,7 +44,7 @@ LAYOUTS = [
     *(
         layout
         for kind in KINDS
-        if isinstance(kind.read, FixedSizeRowsReader)
+        if isinstance(kind.reader, FixedSizeRowsReader)
         for layout in kind.layouts
     ),
 ]
@@ -85,11 +85,11 @@ def test_what_is_written_is_read_again(layout: Layout) -> None:
     @settings(max_examples=60, deadline=None)
     @given(layout_rows(layout))
     def check(values: dict[str, Any]) -> None:
-        data = layout.write(values)
-        row, end = layout.read(data, 0, len(data), BufferOrigin("x"))
+        data = layout.encode_row(values)
+        row, end = layout.read_row(data, 0, len(data), BufferOrigin("x"))
         assert end == len(data)
         assert without_frames(layout, row) == without_frames(layout, values)
-        assert layout.write(row) == data
+        assert layout.encode_row(row) == data
         fields = read_field_tree(layout, data, 0, len(data)).children
         assert [field.name for field in fields] == [field.name for field in layout.fields]
         assert fields[0].start == 0
@@ -141,7 +141,7 @@ def rows_by_reader(layout: Layout, data: bytes) -> tuple[list[Any], str, int]:
     position = 0
     while position < len(data):
         try:
-            values, position = layout.read(data, position, len(data), BufferOrigin("x"))
+            values, position = layout.read_row(data, position, len(data), BufferOrigin("x"))
         except DecodeError as error:
             return rows, error.status, position
         rows.append(values)
@@ -153,7 +153,7 @@ def test_columns_are_the_rows_on_any_bytes(layout: Layout) -> None:
     @settings(max_examples=150, deadline=None)
     @given(st.lists(layout_rows(layout), max_size=6), st.binary(max_size=30), st.randoms())
     def check(rows: list[dict[str, Any]], tail: bytes, rng: random.Random) -> None:
-        data = bytearray(b"".join(layout.write(row) for row in rows) + tail)
+        data = bytearray(b"".join(layout.encode_row(row) for row in rows) + tail)
         for _ in range(rng.randint(0, 3)):
             if data:
                 data[rng.randrange(len(data))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
@@ -184,14 +184,14 @@ def test_every_field_has_a_description() -> None:
 def test_the_header_is_one_numpy_row() -> None:
     data = ORDERS.read_bytes()
     row = np.frombuffer(data, RECORD_BATCH.dtype, 1)[0]
-    values, _ = RECORD_BATCH.read(data, 0, 61, BufferOrigin("x"))
+    values, _ = RECORD_BATCH.read_row(data, 0, 61, BufferOrigin("x"))
     assert {name: int(row[name]) for name in values} == values
 
 
 def test_an_error_says_where() -> None:
     data = ORDERS.read_bytes()[61:200]
     with pytest.raises(DecodeError) as raised:
-        RECORD.read(data, 0, 30, BufferOrigin("a.log", 61), ("batch 0", "record 0"))
+        RECORD.read_row(data, 0, 30, BufferOrigin("a.log", 61), ("batch 0", "record 0"))
     assert str(raised.value) == (
         "a.log byte 61, batch 0 › record 0 › length: length 52, but only 29 bytes are left"
     )
@@ -199,7 +199,7 @@ def test_an_error_says_where() -> None:
 
 def test_the_teaching_message_is_the_one_of_the_articles() -> None:
     value = b"this is the first message"
-    data = NOTES_V0.write(
+    data = NOTES_V0.encode_row(
         {"crc": 4252115574, "magic": 0, "attributes": 1, "key": b"first", "value": value}
     )
     assert len(data) == 48
@@ -242,7 +242,9 @@ def test_the_tables_of_logs_have_the_columns_that_are_shown() -> None:
 
 def kernel_arguments() -> list[Any]:
     """The kernel's arguments for two records, with the span of one column."""
-    data = b"".join(RECORD.write(row) for row in [{**EMPTY, "offset_delta": i} for i in range(2)])
+    data = b"".join(
+        RECORD.encode_row(row) for row in [{**EMPTY, "offset_delta": i} for i in range(2)]
+    )
     regions = np.zeros((5, 1), np.int64)
     regions[1] = len(data)
     rows, children = np.zeros((RECORD.n_columns, 2), np.int64), np.zeros((4, 1), np.int64)

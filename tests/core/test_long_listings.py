@@ -89,7 +89,7 @@ def test_a_million_names_are_no_repetition() -> None:
 def test_a_long_listing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = [[str(n) for n in range(first, first + 1000)] for first in range(0, 1_000_000, 1000)]
     monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.01)
-    monkeypatch.setattr(long_listings, "iter_object_names", lambda _: iter(pages))
+    monkeypatch.setattr(long_listings, "iter_object_name_pages", lambda _: iter(pages))
 
     def list_objects() -> int:
         time.sleep(0.5)
@@ -103,7 +103,7 @@ def test_a_listing_of_names_that_cannot_be_compared_ends_too(
 ) -> None:
     monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.01)
     monkeypatch.setattr(long_listings, "MAX_LISTING_SECONDS", 0.01)
-    monkeypatch.setattr(long_listings, "iter_object_names", lambda _: iter(()))
+    monkeypatch.setattr(long_listings, "iter_object_name_pages", lambda _: iter(()))
     ended = threading.Event()
     with pytest.raises(InputError, match="s3://bucket/logs: the store's listing has not ended"):
         run_listing(ended.wait, "s3://bucket/logs")
@@ -124,9 +124,9 @@ def test_a_size_that_no_object_has_is_one_line(size: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(object_stores, "stat_file", lambda _: None)
     monkeypatch.setattr(object_stores, "list_files", lambda _, *, recursive: iter(files))
     store = object_stores.ObjectStoreTree("s3:")
-    store.discover("odd/orders-0")
+    store.load_listing("odd/orders-0")
     message = f"the store lists an impossible size, {size} bytes"
-    assert store.read_problems("odd/orders-0") == [f"{files[1].path}: {message}"]
+    assert store.problem_messages("odd/orders-0") == [f"{files[1].path}: {message}"]
     assert [file.name for file in store.list_entries("odd/orders-0").files] == [f"{0:020}.log"]
 
 
@@ -147,7 +147,7 @@ def test_a_directory_is_listed_though_a_file_in_it_was_given_before(
     monkeypatch.setattr(object_stores, "list_files", list_files)
     store = object_stores.ObjectStoreTree("s3:")
     for path in ("b/logs/top.log", "b/logs", "b/logs/orders-0", "b/logs"):
-        store.discover(path)
+        store.load_listing(path)
     assert [file.name for file in store.list_entries("b/logs").files] == ["top.log"]
     assert [file.name for file in store.list_entries("b/logs/orders-0").files] == ["0.log"]
     assert stat_urls == ["s3://b/logs/top.log", "s3://b/logs"]  # the other listings are cached

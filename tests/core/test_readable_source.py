@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfmt_cli.core.filled_source import FILLER_BYTE, FilledSource, UnreadableRanges
-from kfmt_cli.core.source import MIN_PREFETCH_FILE_BYTES, BytesSource, FileSource, SourceWindow
+from kfmt_cli.core.source import MIN_PREFETCH_FILE_BYTES, BytesSource, FileSource, TruncatedSource
 from kfmt_cli.errors import InputError, UnreadableBytesError
 
 UNIT_BYTES = 16
@@ -78,7 +78,7 @@ def test_other_errors_are_not_filled() -> None:
 
 
 def test_a_window_has_the_loss_unit_of_its_source() -> None:
-    assert SourceWindow(FailingSource(frozenset()), 10).unreadable_block_bytes == UNIT_BYTES
+    assert TruncatedSource(FailingSource(frozenset()), 10).unreadable_block_bytes == UNIT_BYTES
 
 
 def test_a_read_ahead_that_failed_is_not_kept(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_read_ahead_that_failed_is_not_kept(tmp_path: Path) -> None:
     source = FileSource(os.open(path, os.O_RDONLY), "file")
     failing: Future[bytes] = Future()
     failing.set_exception(OSError(errno.EIO, "Input/output error"))
-    source._prefetched = 0, 10, failing
+    source._prefetched_block = 0, 10, failing
     with pytest.raises(UnreadableBytesError):
         source.read_block(0, 10, 10)
     assert source.read_block(0, 10, 10) == DATA[:10]

@@ -19,7 +19,7 @@ pytest.importorskip("moto.server")
 pytest.importorskip("obstore")
 
 from kfmt_cli.core import small_objects
-from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.file_systems import file_system_and_path
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.small_objects import SMALL_OBJECT_BYTES, fetch_object
 from kfmt_cli.core.stored_source import StoredSource
@@ -39,7 +39,7 @@ def _no_cached_client() -> Iterator[None]:
 
 
 def write_object(bucket: Bucket, name: str, data: bytes) -> str:
-    system, path = file_system_at(bucket.file(name))
+    system, path = file_system_and_path(bucket.file(name))
     with system.open_output_stream(path, compression=None) as out:
         out.write(data)
     return bucket.file(name)
@@ -78,13 +78,13 @@ def test_small_objects_are_kept_for_a_moment(monkeypatch: pytest.MonkeyPatch) ->
     cache = object_stores.RecentObjectCache()
     with monkeypatch.context() as patched:
         patched.setattr("kfmt_cli.disk.object_stores.time.monotonic", lambda: times.pop(0))
-        contents = [cache.fetch("s3://b/a", 9) for _ in range(4)]
+        contents = [cache.fetch_or_reuse_object("s3://b/a", 9) for _ in range(4)]
     assert (contents, urls, times) == ([b"1", b"1", b"2", b"2"], ["s3://b/a"] * 2, [])
-    assert cache.fetch("s3://b/none", -1) is None
+    assert cache.fetch_or_reuse_object("s3://b/none", -1) is None
     for i in range(object_stores.MAX_CACHED_OBJECTS + 5):
-        cache.fetch(f"s3://b/{i}", 9)
-    assert len(cache.entry_by_url) == object_stores.MAX_CACHED_OBJECTS
-    assert next(iter(cache.entry_by_url)) == "s3://b/5"
+        cache.fetch_or_reuse_object(f"s3://b/{i}", 9)
+    assert len(cache.time_and_bytes_by_url) == object_stores.MAX_CACHED_OBJECTS
+    assert next(iter(cache.time_and_bytes_by_url)) == "s3://b/5"
 
 
 def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_settings_that_only_obstore_reads_are_left_to_pyarrow(
 ) -> None:
     """An endpoint unknown to pyarrow; a machine without credentials."""
     options = FieldDict(endpoint_override="", access_key=None, scheme="https")
-    system = file_system_at(bucket.url)[0]
+    system = file_system_and_path(bucket.url)[0]
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:9")
     assert small_objects.s3_settings(system, options) is None
     monkeypatch.delenv("AWS_ENDPOINT")
@@ -170,7 +170,7 @@ def test_settings_that_only_obstore_reads_are_left_to_pyarrow(
     assert (settings["access_key_id"], settings["secret_access_key"]) == ("a", "b")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
-    monkeypatch.setattr(small_objects, "_has_profiles", lambda: False)
+    monkeypatch.setattr(small_objects, "_has_aws_profiles", lambda: False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     assert small_objects.s3_settings(system, options) is None
 

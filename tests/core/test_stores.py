@@ -30,7 +30,7 @@ from kfmt_cli.arrow.export.file_groups import export_file_group  # noqa: E402
 from kfmt_cli.arrow.export.lake_options import LakeOptions  # noqa: E402
 from kfmt_cli.arrow.input_files import list_input_files  # noqa: E402
 from kfmt_cli.core import stores  # noqa: E402
-from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
+from kfmt_cli.core.file_systems import file_system_and_path  # noqa: E402
 from kfmt_cli.disk.file_listing import iter_files  # noqa: E402
 from kfmt_cli.errors import InputError, OutputError  # noqa: E402
 from kfmt_cli.execution.file_split import SplitError  # noqa: E402
@@ -117,8 +117,8 @@ def test_a_task_that_fails_in_the_middle_of_a_file_leaves_nothing(
     assert bucket.requests_matching("(PUT|POST) .*out/") == []
     monkeypatch.setattr(tables, "iter_split_batches", original_function)
     result = export_file_group(request, splits, to_path, LakeOptions())
-    assert result.files[0].rows == 240
-    system, path = file_system_at(f"{to_path}/{result.files[0].name}")
+    assert result.exported_files[0].rows == 240
+    system, path = file_system_and_path(f"{to_path}/{result.exported_files[0].name}")
     assert system.get_file_info(path).size > 1000
 
 

@@ -12,12 +12,12 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import (
     COLOUR_THEME,
     NO_COLOUR,
-    append_details,
-    escape_terminal,
+    details_after_name,
+    escape_unprintable,
     format_bytes,
     format_count,
-    format_grouped,
-    shell_quote,
+    format_thousands,
+    quote_for_shell,
 )
 
 DAY = 86_400_000
@@ -99,7 +99,7 @@ def test_bytes_in_three_digits(size: int, expected: str) -> None:
 
 
 def test_numbers_with_their_nouns() -> None:
-    assert [format_grouped(n) for n in (0, 999, 1000, 1234567, -1000)] == [
+    assert [format_thousands(n) for n in (0, 999, 1000, 1234567, -1000)] == [
         *("0", "999", "1 000", "1 234 567", "-1 000")
     ]
     assert [format_count(n, "batch", "batches") for n in (0, 1, 2)] == [
@@ -113,10 +113,10 @@ def test_numbers_with_their_nouns() -> None:
 
 
 def test_details_stand_behind_a_name_if_they_fit() -> None:
-    assert append_details("name", " 12345", 10) == " 12345"
-    assert append_details("name", " 123456", 10) == "\n 123456"
-    assert append_details("name", " 123456", None) == " 123456"
-    assert append_details("a long name", "", 5) == ""
+    assert details_after_name("name", " 12345", 10) == " 12345"
+    assert details_after_name("name", " 123456", 10) == "\n 123456"
+    assert details_after_name("name", " 123456", None) == " 123456"
+    assert details_after_name("a long name", "", 5) == ""
 
 
 def test_words_are_painted_only_with_colour() -> None:
@@ -140,7 +140,7 @@ def test_words_are_painted_only_with_colour() -> None:
     ],
 )
 def test_names_disturb_no_terminal(text: str, quoted: str, escaped: str) -> None:
-    assert (shell_quote(text), escape_terminal(text)) == (quoted, escaped)
+    assert (quote_for_shell(text), escape_unprintable(text)) == (quoted, escaped)
 
 
 @pytest.mark.parametrize(

@@ -246,14 +246,14 @@ def test_an_index_that_grows_while_it_is_read_is_read_to_its_end(
     entries = b"".join(struct.pack(">ii", offset, offset) for offset in range(1, 500_001))
     index = tmp_path / f"{0:020}.index"
     index.write_bytes(entries[: 8 * n_initial])
-    original_data_end = FileSource.data_end
+    original_data_end = FileSource.written_data_end
 
     def data_end_before_growth(source: FileSource) -> int:
         end = original_data_end(source)
         index.write_bytes(entries)
         return end
 
-    monkeypatch.setattr(FileSource, "data_end", data_end_before_growth)
+    monkeypatch.setattr(FileSource, "written_data_end", data_end_before_growth)
     table = classify_file(str(index), index.name).read_contents().table
     assert (table["offset"] == np.arange(1, 500_001)).all()
 

@@ -18,7 +18,7 @@ from kfmt_cli.core.compressed_files import compressed_suffix, decompressing_read
 from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.file_names import (
-    directory_mark,
+    directory_marker_suffix,
     file_topic_partition,
     format_skipped_directories,
     is_compressed_segment_name,
@@ -26,7 +26,7 @@ from kfmt_cli.disk.file_names import (
     parse_offset_name,
     parse_remote_topic_partition,
     parse_topic_partition,
-    valid_directory_mark,
+    valid_directory_marker_suffix,
 )
 from kfmt_cli.errors import InputError
 from tests.support.samples import kfmt
@@ -80,7 +80,7 @@ def test_the_partition_in_the_name_of_a_directory(
     mark: str,
 ) -> None:
     assert parse_topic_partition(directory) == topic_partition
-    assert (parse_broker_topic_partition(directory), valid_directory_mark(directory)) == (
+    assert (parse_broker_topic_partition(directory), valid_directory_marker_suffix(directory)) == (
         parsed,
         mark,
     )
@@ -88,10 +88,11 @@ def test_the_partition_in_the_name_of_a_directory(
 
 def test_marks_of_directories() -> None:
     marks = [
-        directory_mark(f"t-0.{HASH}-{mark}") for mark in ("future", "delete", "stray", "other")
+        directory_marker_suffix(f"t-0.{HASH}-{mark}")
+        for mark in ("future", "delete", "stray", "other")
     ]
     assert marks == ["future", "delete", "stray", ""]
-    assert directory_mark("t-0") == directory_mark("t-0-delete") == ""
+    assert directory_marker_suffix("t-0") == directory_marker_suffix("t-0-delete") == ""
     single = [f"disk{os.sep}t-0.{HASH}-delete"]
     assert format_skipped_directories(single).startswith("1 directory marked -delete skipped; ")
     several = [*single, f"t-1.{HASH}-future", f"t-2.{HASH}-delete"]

@@ -41,7 +41,7 @@ def load_private_key() -> PrivateKey:
 def mount_bucket(path: Path, private_key: PrivateKey | None = None) -> TieredStorageTree:
     bucket = TieredStorageTree(str(path), FileTree(str(path)), "", private_key)
     for directory in walk_directories(str(path), pytest.fail):
-        bucket.add_directory(directory)
+        bucket.assemble_segments(directory)
     return bucket
 
 
@@ -57,7 +57,7 @@ def test_segments_are_what_the_broker_had(name: str) -> None:
     bucket = mount_bucket(
         KEPT / name / "tiered", load_private_key() if name == "encrypted" else None
     )
-    assert bucket.read_problems("") == []
+    assert bucket.problem_messages("") == []
     files = [path for path in iter_files(bucket) if PurePath(path).name.startswith("0")]
     assert len(files) >= 10
     for path in files:
@@ -292,7 +292,7 @@ def test_no_manifest_causes_an_unexpected_error(tmp_path_factory: Any, data: st.
     path.write_text(json.dumps(manifest))
     bucket = mount_bucket(directory / "b")
     logs = [subpath for subpath in iter_files(bucket) if subpath.endswith(".log")]
-    assert len(logs) + len(bucket.read_problems("")) >= 2
+    assert len(logs) + len(bucket.problem_messages("")) >= 2
     for log in logs:
         source = bucket.open_source(log)
         size = source.size or 0

@@ -261,13 +261,13 @@ def test_after_a_lost_connection_the_bytes_are_right(
 
 def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
     from kfmt_cli.disk.input_paths import resolve_path
-    from kfmt_cli.disk.path_resolution import resolve_display_path
+    from kfmt_cli.disk.path_resolution import mount_and_resolve_path
 
     MOUNTS.clear()  # other tests of this process may have added mounts
     url = bucket.file(f"data/orders-0/{ORDERS.name}")
     try:
-        file = resolve_path(resolve_display_path(url)).file
-        system, path = file_systems.file_system_at(url)
+        file = resolve_path(mount_and_resolve_path(url)).file
+        system, path = file_systems.file_system_and_path(url)
         system.delete_file(path)
         from kfmt_cli.disk.file_access import open_source
 
@@ -283,7 +283,7 @@ def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
 def test_windows_of_a_source_have_the_bytes_of_the_file(bucket: Bucket) -> None:
     """For any byte ranges in any order."""
     data = io.BytesIO(os.urandom(3 * stored_source.READ_WINDOW_BYTES + 12345)).getvalue()
-    system, path = file_systems.file_system_at(bucket.file("blob"))
+    system, path = file_systems.file_system_and_path(bucket.file("blob"))
     with system.open_output_stream(path) as stream:
         stream.write(data)
     source = stored_source.StoredSource(bucket.file("blob"))

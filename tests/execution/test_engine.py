@@ -11,7 +11,7 @@ from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution import item_processor
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.execution.item_processor import MIN_LARGE_BYTES, ItemProcessor, process_items
+from kfmt_cli.execution.item_processor import MIN_LARGE_ITEM_BYTES, ItemProcessor, process_items
 
 MIB = 1 << 20
 UNREADABLE, REJECTED, GROUPED = "unreadable", "odd", "plain"
@@ -32,12 +32,12 @@ class RecordingProcessor(ItemProcessor[str, str, str]):
     def process_group(self, items: Sequence[str]) -> list[str | None]:
         return [f"one of {len(items)}" if item == GROUPED else None for item in items]
 
-    def process_one(self, item: str) -> str | None:
+    def process_item(self, item: str) -> str | None:
         if item == UNREADABLE:
             raise InputError("gone")
         return f"{item} alone"
 
-    def split(self, item: str, size: int, jobs: int) -> list[FileSplit]:
+    def divide_item(self, item: str, size: int, jobs: int) -> list[FileSplit]:
         del jobs
         step = size // self.n_parts if self.n_parts else size
         starts = range(0, size, step) if self.n_parts else ()
@@ -68,7 +68,7 @@ FILES = [
     (GROUPED, 1),
     (REJECTED, 1),
     (GROUPED, 1),
-    ("big", MIN_LARGE_BYTES),
+    ("big", MIN_LARGE_ITEM_BYTES),
     (UNREADABLE, 5),
 ]
 
@@ -92,14 +92,14 @@ def test_in_processes_everything_is_done() -> None:
 def test_fewer_large_items_than_processes_are_left_to_the_caller(
     n_large: int, is_returned: bool
 ) -> None:
-    files = [("a", 1)] + [("big", MIN_LARGE_BYTES)] * n_large
+    files = [("a", 1)] + [("big", MIN_LARGE_ITEM_BYTES)] * n_large
     results = process(RecordingProcessor(uses_all_cores=True), files, 2)
     assert results == ["a alone"] + [None if is_returned else "big alone"] * n_large
 
 
 def test_parts_are_joined_in_order() -> None:
     steps: list[int] = []
-    files = [("a", 7), ("big", MIN_LARGE_BYTES), ("b", 9)]
+    files = [("a", 7), ("big", MIN_LARGE_ITEM_BYTES), ("b", 9)]
     results = process(RecordingProcessor(n_parts=4), files, 2, steps)
     assert results == ["a alone", "0 16 32 48", "b alone"]
     assert steps == [7, *[16 * MIB] * 4, 9]
@@ -109,12 +109,12 @@ def test_parts_are_joined_in_order() -> None:
 
 @pytest.mark.parametrize("name", ["big", UNREADABLE])
 def test_a_missing_part_leaves_the_file_to_the_caller(name: str) -> None:
-    files = [(name, MIN_LARGE_BYTES), ("big", MIN_LARGE_BYTES)]
+    files = [(name, MIN_LARGE_ITEM_BYTES), ("big", MIN_LARGE_ITEM_BYTES)]
     missing_start = 16 * MIB if name == "big" else -1
     results = process(RecordingProcessor(n_parts=4, missing_start=missing_start), files, 2)
     assert results == [None, None if name == "big" else "0 16 32 48"]
 
 
 def test_one_share_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(item_processor, "map_processes")
-    assert process(RecordingProcessor(), [("a", MIN_LARGE_BYTES)], 8) == [None]
+    monkeypatch.delattr(item_processor, "map_in_processes")
+    assert process(RecordingProcessor(), [("a", MIN_LARGE_ITEM_BYTES)], 8) == [None]

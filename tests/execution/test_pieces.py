@@ -33,7 +33,7 @@ from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.spark.job import JobDefinition, split_identity
 from kfmt_cli.spark.job_directory import JobDirectory, result_file_name
 from kfmt_cli.spark.source_options import parse_request
-from kfmt_cli.spark.split_processing import TaskInputs, group_by_task
+from kfmt_cli.spark.split_processing import TaskInputs, group_splits_by_task
 
 NUMBERS = st.integers(0, (1 << 62))
 PATHS = st.tuples(
@@ -81,12 +81,12 @@ def test_splits_and_groups_are_those_of_separate_splits() -> None:
         for i, size in enumerate((0, 10, 45))
     ]
     columns = FileSplits(files)
-    divided = columns.split_at(lambda file: compute_split_points(file, 20))
+    divided = columns.divide_splits(lambda file: compute_split_points(file, 20))
     assert divided == list(split_files(files, 20))
     assert [(split.start, split.end) for split in divided] == [
         *((0, 0), (0, 10), (0, 15), (15, 30), (30, 45)),
     ]
-    groups = list(divided.regrouped(group_splits(divided, 20, 0)))
+    groups = list(divided.iter_groups(group_splits(divided, 20, 0)))
     assert groups == list(group_splits(split_files(files, 20), 20, 0))
     assert len(pickle.dumps(groups[0])) < len(pickle.dumps(FileSplits(files * 50)))
 
@@ -94,8 +94,8 @@ def test_splits_and_groups_are_those_of_separate_splits() -> None:
 def test_a_time_that_no_column_holds_stays_one_that_can_be_compared() -> None:
     """A file can be of the year 2400, which is more nanoseconds than 63 bits can store."""
     late = FileSplit("/t-0/0.log", LOG_KIND, 0, 1, 13_569_465_600 * 10**9, 0, 1)
-    other = replace(late, path="/t-0/1.log", modified=late.modified + 1)
-    first, second = (split.modified for split in FileSplits([late, other]))
+    other = replace(late, path="/t-0/1.log", modified_ns=late.modified_ns + 1)
+    first, second = (split.modified_ns for split in FileSplits([late, other]))
     assert second - first == 1
 
 
@@ -124,19 +124,21 @@ def test_what_a_driver_keeps_of_a_segment(tmp_path: Path) -> None:
         job_directory = JobDirectory(
             str(tmp_path / str(n)), JobDefinition("verify", lambda *_: [], {})
         )
-        job_directory.open()
-        job_directory.plan(request, files)
-        indexes = job_directory.unprocessed_indexes()
-        tasks = group_by_task(job_directory.job, request, job_directory.splits.select_at(indexes))
+        job_directory.check_stored_job()
+        job_directory.plan_splits(request, files)
+        indexes = job_directory.find_unprocessed_splits()
+        tasks = group_splits_by_task(
+            job_directory.job, request, job_directory.splits.select_at(indexes)
+        )
         for splits in tasks:
             results = {format_split_name(split.path, split.start): {"rows": 1} for split in splits}
             write_json_file(
                 f"{job_directory.results_directory}/{result_file_name(splits, 0)}", results
             )
-        job_directory.add_results(indexes, tasks)
-        assert not job_directory.unprocessed_indexes()
+        job_directory.record_results(indexes, tasks)
+        assert not job_directory.find_unprocessed_splits()
         assert sum(result["rows"] for _, result in job_directory.iter_results()) == len(files) == n
-        job_directory._result_files.forget("")  # the one that was read last
+        job_directory._result_files.drop_cached_file("")  # the one that was read last
         return tracemalloc.get_traced_memory()[0] - bytes_before, (files, job_directory, tasks)
 
     tracemalloc.start()
@@ -153,7 +155,7 @@ def test_what_tasks_get_is_made_when_it_is_sent() -> None:
     """The task inputs of a million segments are 100 MB."""
     request = replace(parse_request({}), paths=("/segments-5000",), parallelism=100)
     job = JobDefinition("verify", lambda *_: [], {})
-    task_inputs = TaskInputs(request, group_by_task(job, request, list_input_files(request)))
+    task_inputs = TaskInputs(request, group_splits_by_task(job, request, list_input_files(request)))
     assert len(task_inputs) > 50
     tracemalloc.start()
     try:
@@ -161,7 +163,7 @@ def test_what_tasks_get_is_made_when_it_is_sent() -> None:
         assert tracemalloc.get_traced_memory()[1] < n_bytes / 2
     finally:
         tracemalloc.stop()
-    assert pickle.loads(task_inputs[1])[0] == task_inputs.task_splits[1]  # noqa: S301
+    assert pickle.loads(task_inputs[1])[0] == task_inputs.splits_by_task[1]  # noqa: S301
 
 
 @pytest.mark.usefixtures("listed_segments")
@@ -173,8 +175,8 @@ def test_a_job_is_resumed_where_it_stopped(tmp_path: Path) -> None:
 
     def planned(files: FileSplits) -> JobDirectory:
         job_directory = JobDirectory(str(tmp_path), job)
-        job_directory.open()
-        job_directory.plan(request, files)
+        job_directory.check_stored_job()
+        job_directory.plan_splits(request, files)
         return job_directory
 
     def store_results(splits: FileSplits) -> None:
@@ -191,17 +193,19 @@ def test_a_job_is_resumed_where_it_stopped(tmp_path: Path) -> None:
     planned(files)
     store_results(files[:10])
     store_results(files[10:20])
-    assert list(planned(files).unprocessed_indexes()) == [*range(20, 30)]
+    assert list(planned(files).find_unprocessed_splits()) == [*range(20, 30)]
     results = planned(files).iter_results(lambda split: split.path == files[12].path)
     assert [result["n"] for _, result in results] == [2]
     with pytest.raises(UsageError, match="not visible here"):
         list(planned(files).iter_results())
     changed = FileSplits(
-        replace(split, modified=7) if i == 12 else split for i, split in enumerate(files)
+        replace(split, modified_ns=7) if i == 12 else split for i, split in enumerate(files)
     )
-    assert list(planned(changed).unprocessed_indexes()) == [*range(10, 30)]
+    assert list(planned(changed).find_unprocessed_splits()) == [*range(10, 30)]
     assert [path.name for path in (tmp_path / "records").iterdir()] == ["0"]
-    assert list(planned(files[1:]).unprocessed_indexes()) == [*range(29)]  # the first is deleted
+    assert list(planned(files[1:]).find_unprocessed_splits()) == [
+        *range(29)
+    ]  # the first is deleted
     assert list((tmp_path / "records").iterdir()) == []
 
 
@@ -210,12 +214,12 @@ def test_a_misaligned_file_is_processed_as_one_split(tmp_path: Path) -> None:
     """With all inputs of the same files; results in other files stay."""
     request = replace(parse_request({}), paths=("/segments-3",), max_split_bytes=40 << 20)
     first, large, last = list_input_files(request)
-    files = FileSplits([first, replace(large, size=100 << 20, end=100 << 20), last])
+    files = FileSplits([first, replace(large, file_size=100 << 20, end=100 << 20), last])
     job_directory = JobDirectory(str(tmp_path), JobDefinition("verify", lambda *_: [], {}))
-    job_directory.open()
-    job_directory.plan(request, files)
+    job_directory.check_stored_job()
+    job_directory.plan_splits(request, files)
     assert [split.start >> 20 for split in job_directory.splits] == [0, 0, 33, 66, 0]
-    indexes = job_directory.unprocessed_indexes()
+    indexes = job_directory.find_unprocessed_splits()
     tasks = [job_directory.splits[:2], job_directory.splits[2:4]]
     for splits in (*tasks, job_directory.splits[4:]):
         results = {
@@ -223,9 +227,9 @@ def test_a_misaligned_file_is_processed_as_one_split(tmp_path: Path) -> None:
             for split in splits
         }
         write_json_file(f"{job_directory.results_directory}/{result_file_name(splits, 0)}", results)
-    job_directory.add_results(indexes, [*tasks, job_directory.splits[4:]])
-    assert not job_directory.unprocessed_indexes()
+    job_directory.record_results(indexes, [*tasks, job_directory.splits[4:]])
+    assert not job_directory.find_unprocessed_splits()
     job_directory.undo_splits({large.path})
     assert job_directory.splits == files
-    assert list(job_directory.unprocessed_indexes()) == [0, 1]
+    assert list(job_directory.find_unprocessed_splits()) == [0, 1]
     assert len(list((tmp_path / "_kfmt/done").iterdir())) == 1

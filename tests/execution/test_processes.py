@@ -11,7 +11,7 @@ import pytest
 from kfmt_cli.disk.mounts import MountTable
 from kfmt_cli.disk.object_stores import ObjectStoreTree
 from kfmt_cli.execution import processes
-from kfmt_cli.execution.processes import choose_chunk_size, map_processes, useful_process_count
+from kfmt_cli.execution.processes import choose_chunk_size, map_in_processes, useful_process_count
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_processes_are_started_for_many_bytes_or_files_elsewhere(
 ) -> None:
     monkeypatch.setattr(processes, "MOUNTS", mounts := MountTable())
     if remote:
-        mounts.add(ObjectStoreTree("s3:"))
+        mounts.add_tree(ObjectStoreTree("s3:"))
     assert useful_process_count(6, n_bytes) == expected
 
 
@@ -36,8 +36,8 @@ def test_many_items_are_sent_in_chunks(n_items: int, jobs: int, expected: int) -
 
 def test_one_job_or_one_item_starts_no_process() -> None:
     items: list[int] = []
-    assert list(map_processes(items.append, [1, 2, 3], 1)) == [None] * 3
-    assert list(map_processes(items.append, [4], 8)) == [None]
+    assert list(map_in_processes(items.append, [1, 2, 3], 1)) == [None] * 3
+    assert list(map_in_processes(items.append, [4], 8)) == [None]
     assert items == [1, 2, 3, 4]  # of this process
 
 
@@ -49,7 +49,7 @@ def _write_and_sleep(pipe: int) -> None:
 def test_processes_end_when_the_main_one_is_killed() -> None:
     read_end, write_end = os.pipe()
     if (main := os.fork()) == 0:
-        list(map_processes(_write_and_sleep, [write_end, write_end], 2))
+        list(map_in_processes(_write_and_sleep, [write_end, write_end], 2))
         os._exit(1)
     os.close(write_end)
     with open(read_end, "rb", buffering=0) as pipe:  # noqa: PTH123 (a descriptor)

@@ -25,7 +25,7 @@ from kfmt_cli.commands.verify_crc import log_processor
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.execution import item_processor, processes
-from kfmt_cli.execution.processes import map_processes
+from kfmt_cli.execution.processes import map_in_processes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.log.summary.log_summary import LogSummary, create_no_shape
@@ -48,7 +48,7 @@ def comparable_events(events: Any) -> list[object]:
             comparable.append(finding_row(event))
         elif isinstance(event, FileResult):
             comparable.append(
-                (event.to_row(), event.counted_as, list(event.findings.iter_suppressed()))
+                (event.to_row(), event.counted_as, list(event.findings.iter_suppressed_counts()))
             )
         else:
             comparable.append(event)
@@ -92,7 +92,7 @@ def test_index_check_of_grouped_logs(
 
     def check(directory: Path, interval: int) -> list[object]:
         task = index_check.IndexCheckCommand(IndexChecker(DecompressionLimit(), interval))
-        return comparable_events([*task.find_files((str(directory),)), *task.process()])
+        return comparable_events([*task.find_files((str(directory),)), *task.process_files()])
 
     n_accused = 0
     for i in range(120):
@@ -118,7 +118,7 @@ def test_verify_crc_of_grouped_logs(
 
     def check(directory: Path) -> list[object]:
         task = verify.VerifyCrcCommand(LogChecker(deep, DecompressionLimit(), 0))
-        return comparable_events([*task.find_files((str(directory),)), *task.process()])
+        return comparable_events([*task.find_files((str(directory),)), *task.process_files()])
 
     for i in range(80):
         directory = tmp_path / str(i)
@@ -149,7 +149,7 @@ def test_stat_of_grouped_logs(tmp_path: Path) -> None:
             n_separate += result is None
             if result is not None:
                 assert comparable_numbers(result) == comparable_numbers(
-                    processor.process_one(task)
+                    processor.process_item(task)
                 ), f"mutant {i}, {task[0]}"
         shutil.rmtree(directory)
     assert n_grouped > 100
@@ -159,7 +159,11 @@ def test_stat_of_grouped_logs(tmp_path: Path) -> None:
 def comparable_numbers(numbers: LogSummary) -> object:
     """Numbers of a log in a form that can be compared."""
     shape = numbers.shape
-    shape_parts = shape and [asdict(shape.buckets), shape.counts_by_codec, asdict(shape.time_order)]
+    shape_parts = shape and [
+        asdict(shape.time_buckets),
+        shape.counts_by_codec,
+        asdict(shape.time_order),
+    ]
     segment_map = shape and shape.segment_map
     return repr(
         (
@@ -186,12 +190,12 @@ def test_a_pipe_is_read_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=lambda item: item.parent.name)
 def test_a_large_log_in_splits(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each split as a worker process would process it, in this process."""
-    monkeypatch.setattr(item_processor, "MIN_LARGE_BYTES", 0)
+    monkeypatch.setattr(item_processor, "MIN_LARGE_ITEM_BYTES", 0)
     monkeypatch.setattr(log_processor, "MAX_SPLIT_BYTES", 6000)
     monkeypatch.setattr(log_processor, "MIN_SPLIT_BYTES", 2000)
     monkeypatch.setattr(processes, "MIN_PARALLEL_BYTES", 0)
     monkeypatch.setattr(
-        item_processor, "map_processes", lambda function, items, *_: map(function, items)
+        item_processor, "map_in_processes", lambda function, items, *_: map(function, items)
     )
     data = log.read_bytes()
     for i in range(60):
@@ -206,7 +210,7 @@ def test_a_large_log_in_splits(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
         def check(jobs: int, file: Path = file) -> list[object]:
             task = verify.VerifyCrcCommand(LogChecker(True, DecompressionLimit(), 0), jobs)
-            return comparable_events([*task.find_files((str(file),)), *task.process()])
+            return comparable_events([*task.find_files((str(file),)), *task.process_files()])
 
         assert check(2) == check(1), f"mutant {i}"
         shutil.rmtree(directory)
@@ -264,13 +268,15 @@ def end(n: int) -> int:
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_results_come_in_order(at_once: int) -> None:
     for jobs in (1, 3):
-        assert list(map_processes(square, range(40), jobs, at_once)) == [i * i for i in range(40)]
+        assert list(map_in_processes(square, range(40), jobs, at_once)) == [
+            i * i for i in range(40)
+        ]
 
 
 def test_a_worker_that_is_killed_is_reported() -> None:
     script = (
         "from tests.execution.test_shares import end\n"
-        "from kfmt_cli.execution.processes import map_processes\n"
+        "from kfmt_cli.execution.processes import map_in_processes\n"
         "from kfmt_cli.errors import KfmtError\n"
         "try:\n    list(map_processes(end, range(40), 2))\n"
         "except KfmtError as error:\n    print(error)\n"

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.temporary_locks import FILES_DIRECTORY
+from kfmt_cli.core.temporary_locks import FILES_DIRECTORY_NAME
 from tests.support import warm
 from tests.support.faults import (
     N_FIRST_CALLS,
@@ -44,7 +44,7 @@ OUTPUT = "out/made"
 INDEXES = ("*index", "*.snapshot")
 _RANDOM_PART = re.compile(r"[0-9a-f]{32}|unfinished-[^/.]{8}|kfmt-[a-z]*-?[^/]{8}(?=/|$)")
 # kfmt removes a leftover with all its contents.
-_LEFTOVER_CONTENTS = re.compile(f"(?<=/{FILES_DIRECTORY}/).*")
+_LEFTOVER_CONTENTS = re.compile(f"(?<=/{FILES_DIRECTORY_NAME}/).*")
 _TIMES = re.compile(rb'"(made_at|seconds)":[0-9.e-]+|Made by kfmt .* UTC')
 
 

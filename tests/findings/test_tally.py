@@ -34,7 +34,7 @@ def test_findings_are_counted_by_severity(counts: tuple[int, int, int]) -> None:
     totals = SeverityTotals()
     for _ in range(2):
         for severity, n in zip(Severity, counts, strict=True):
-            totals.add(finding_code(severity), n)
+            totals.count_findings(finding_code(severity), n)
     assert (totals.errors, totals.warnings, totals.notes) == tuple(2 * n for n in counts)
 
 
@@ -42,10 +42,10 @@ def test_the_first_of_each_kind_are_kept_and_the_others_counted() -> None:
     code, other_code = finding_code(Severity.ERROR), finding_code(Severity.ERROR, 1)
     for n, suppressed in ((2, []), (3, [(code, 1)]), (9, [(code, 7)])):
         collector = FindingCollector(2)
-        collector.add_all([Finding("f", code, i, "x") for i in range(n)])
-        collector.add_all([Finding("f", other_code, 0, "y")])
+        collector.add_findings([Finding("f", code, i, "x") for i in range(n)])
+        collector.add_findings([Finding("f", other_code, 0, "y")])
         assert [finding.position for finding in collector] == [0, 1, 0]
-        assert list(collector.iter_suppressed()) == suppressed
+        assert list(collector.iter_suppressed_counts()) == suppressed
     assert FindingCollector().max_per_code == MAX_FINDINGS
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kfmt_cli import formats
-from kfmt_cli.commands.format.command import format_chapters
+from kfmt_cli.commands.format.command import iter_format_chapters
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.location import BufferOrigin
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
@@ -60,7 +60,7 @@ def all_layouts() -> Iterator[Layout]:
 def test_every_layout_is_tested_and_documented() -> None:
     # The Layout of the file is shown instead.
     names = {layout.name for layout in all_layouts()} - {"QuorumStateData"}
-    documented = {layout.name for chapter in format_chapters() for layout in chapter.layouts}
+    documented = {layout.name for chapter in iter_format_chapters() for layout in chapter.layouts}
     assert names <= documented
     nested = {RECORD_HEADER.name}
     decoded_by_topics = {
@@ -70,7 +70,7 @@ def test_every_layout_is_tested_and_documented() -> None:
     }
     text_layouts = {
         layout.name
-        for text_chapter in format_chapters()
+        for text_chapter in iter_format_chapters()
         for layout in text_chapter.layouts
         if layout.is_text
     }
@@ -82,7 +82,7 @@ def test_every_layout_is_tested_and_documented() -> None:
 def stored_values(layout: Layout, file: Path, position: int = 0) -> dict[str, Any]:
     """The values that the reader finds at a position of a file."""
     data = file.read_bytes()
-    return layout.read(data, position, len(data), BufferOrigin(file.name))[0]
+    return layout.read_row(data, position, len(data), BufferOrigin(file.name))[0]
 
 
 def check(layout: Layout, values: dict[str, Any], row: Row) -> None:
@@ -152,8 +152,8 @@ def test_every_field_of_a_marker_is_shown() -> None:
     marker = next(row for row in dumped_rows(TXN, "--records") if "control" in row)
     record = stored_values(RECORD, TXN, marker["position"])
     key, value = record["key"], record["value"]
-    key_fields, _ = CONTROL_RECORD_KEY.read(key, 0, len(key), BufferOrigin("key"))
-    value_fields, _ = END_TXN_MARKER.read(value, 0, len(value), BufferOrigin("value"))
+    key_fields, _ = CONTROL_RECORD_KEY.read_row(key, 0, len(key), BufferOrigin("key"))
+    value_fields, _ = END_TXN_MARKER.read_row(value, 0, len(value), BufferOrigin("value"))
     marker_type = {0: "ABORT", 1: "COMMIT"}[int(str(key_fields["type"]))]
     check(CONTROL_RECORD_KEY, {**key_fields, "type": marker_type}, marker["control"])
     check(END_TXN_MARKER, dict(value_fields), marker["control"])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.commands.format.command import find_layouts, format_chapters
-from kfmt_cli.commands.protocol_headers.command import header_values, iter_request_headers
+from kfmt_cli.commands.format.command import find_layouts, iter_format_chapters
+from kfmt_cli.commands.protocol_headers.command import header_row_members, iter_request_headers
 from kfmt_cli.core.layout.versions import layout_at_version
 from kfmt_cli.formats.api_keys import API_BY_KEY, APIS
 from kfmt_cli.formats.kafka_messages import message_layout
@@ -28,7 +28,7 @@ API_KEYS = json.loads((ROOT / "tests/reference/kafka_api_keys_4.2.json").read_te
 
 
 def test_every_format_is_shown_by_its_name_and_by_that_of_its_file() -> None:
-    for chapter in format_chapters():
+    for chapter in iter_format_chapters():
         for layout in chapter.layouts:
             assert find_layouts(layout.name.lower()) == [layout]
             assert len(list(iter_format_entries(layout))) >= len(layout.fields)
@@ -85,7 +85,7 @@ def request(key: int, version: int, correlation_id: int, client_id: str | None) 
         "correlation_id": correlation_id,
         "client_id": client_id,
     }
-    return layout_at_version(message_layout("RequestHeaderData"), header_version).write(values)
+    return layout_at_version(message_layout("RequestHeaderData"), header_version).encode_row(values)
 
 
 def test_a_client_id_keeps_its_form_in_a_flexible_header() -> None:
@@ -106,7 +106,7 @@ def test_every_request_is_recognised_in_a_stream(data: st.DataObject) -> None:
         message = header + data.draw(st.binary(max_size=30))
         stream += struct.pack(">i", len(message)) + message
         expected.append((api.key, api.name, version, correlation_id, client_id))
-    rows = [header_values(request, stream) for request in iter_request_headers(stream, None)]
+    rows = [header_row_members(request, stream) for request in iter_request_headers(stream, None)]
     assert [row["fault"] for row in rows] == [None] * len(expected)
     columns = ("request_api_key", "api_name", "request_api_version", "correlation_id", "client_id")
     assert [tuple(row.get(text) for text in columns) for row in rows] == expected
@@ -117,7 +117,7 @@ def test_any_bytes_are_answered(data: bytes, framed: bool | None) -> None:
     """Each byte belongs to one message, which has an error or the values of its bytes."""
     end = 0
     for header in iter_request_headers(data, framed):
-        row = header_values(header, data)
+        row = header_row_members(header, data)
         assert header.message_position == row["position"] == end
         end = header.message_end
         content = data[header.header_start : header.message_end]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.registry import codes_by_name
+from kfmt_cli.checks.registry import finding_code_by_name
 from kfmt_cli.findings.finding import FindingCode
 from tests.support.broken_partitions import ORDERS, TXN, DamagedPartition, sample
 from tests.support.claim_facts import DOWN, SEEKS, Claim, Fact, Observation
@@ -249,7 +249,7 @@ def description(observation: Observation) -> str:
     )
 
 
-CODES = codes_by_name()
+CODES = finding_code_by_name()
 
 
 @pytest.mark.parametrize("code", CODES)

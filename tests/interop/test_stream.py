@@ -33,7 +33,7 @@ def rows(source: StreamFollower, start: Any, end: Any) -> list[tuple[int, int]]:
     """Partition and offset of each record of a trigger."""
     return [
         pair
-        for split in source.input_partitions(start, end)
+        for split in source.plan_input_partitions(start, end)
         for batch in read_input_partition(source.request, split)
         for pair in zip(
             batch.column("partition").to_pylist(), batch.column("offset").to_pylist(), strict=True

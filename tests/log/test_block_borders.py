@@ -40,8 +40,8 @@ def in_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     def find_in_blocks(file: Path) -> list[Finding]:
         with monkeypatch.context() as patch:
             patch.setattr(log, "FIRST_BLOCK_BYTES", size)
-            patch.setattr(log, "BLOCK_BYTES", size)
-            patch.setattr(log_opening, "LARGE_BYTES", 0)
+            patch.setattr(log, "MAX_BLOCK_BYTES", size)
+            patch.setattr(log_opening, "MIN_LARGE_LOG_BYTES", 0)
             findings = [find_findings(file, workers) for workers in (1, 2)]
         assert findings[0] == findings[1]
         return findings[0]
@@ -53,7 +53,7 @@ def in_one_block(file: Path, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     """The findings when the first block contains the entire file."""
     with monkeypatch.context() as patch:
         patch.setattr(log, "FIRST_BLOCK_BYTES", 1 << 24)
-        patch.setattr(log, "BLOCK_BYTES", 1 << 24)
+        patch.setattr(log, "MAX_BLOCK_BYTES", 1 << 24)
         return find_findings(file, 0)
 
 

@@ -25,7 +25,11 @@ def message(offset: int, magic: int = 1, codec: int = 0) -> BatchCandidate:
 
 def test_real_headers_say_what_dump_says() -> None:
     candidate = BatchCandidate(7, ORDERS.read_bytes()[:61])
-    assert (candidate.base_offset, candidate.length, candidate.size) == (0, 2563, 2575)
+    assert (candidate.base_offset, candidate.declared_length, candidate.declared_size) == (
+        0,
+        2563,
+        2575,
+    )
     assert (candidate.magic, candidate.next_offset, candidate.is_compressed) == (2, 20, False)
     compressed = SAMPLES / "kafka-2.8.2/v1-gzip-0" / ORDERS.name
     candidate = BatchCandidate(0, compressed.read_bytes()[:34])
@@ -34,10 +38,12 @@ def test_real_headers_say_what_dump_says() -> None:
 
 
 def test_a_header_that_is_cut_short_has_no_magic_and_no_codec() -> None:
-    data = batch(0, codec=4).data
+    data = batch(0, codec=4).header_bytes
     assert [BatchCandidate(0, data[:size]).magic for size in (12, 16, 17, 61)] == [-1, -1, 2, 2]
     assert [BatchCandidate(0, data[:size]).is_compressed for size in (22, 23)] == [False, True]
-    assert [BatchCandidate(0, message(5, 1, 2).data[:n]).is_compressed for n in (17, 18)] == [
+    assert [
+        BatchCandidate(0, message(5, 1, 2).header_bytes[:n]).is_compressed for n in (17, 18)
+    ] == [
         False,
         True,
     ]
@@ -55,7 +61,7 @@ def test_a_header_that_is_cut_short_has_no_magic_and_no_codec() -> None:
 def test_the_offset_that_a_batch_could_have(
     base: int, min_offset: int | None, is_possible: bool
 ) -> None:
-    assert batch(base).can_follow(min_offset) == is_possible
+    assert batch(base).has_possible_offset(min_offset) == is_possible
 
 
 @pytest.mark.parametrize(
@@ -94,16 +100,16 @@ def test_the_window_after_damage(
             (PossibleOffsets(60, None), batch(60 + (1 << 31)), False),
         ),
         # A message that is not compressed can be one inside of a set.
-        (PossibleOffsets(60, 99, min_offset_after_set=80), message(79), False),
-        (PossibleOffsets(60, 99, min_offset_after_set=80), message(80), True),
-        (PossibleOffsets(60, 99, min_offset_after_set=80), message(79, codec=1), True),
-        (PossibleOffsets(60, 99, min_offset_after_set=80), batch(79), True),
+        (PossibleOffsets(60, 99, min_offset_after_message_set=80), message(79), False),
+        (PossibleOffsets(60, 99, min_offset_after_message_set=80), message(80), True),
+        (PossibleOffsets(60, 99, min_offset_after_message_set=80), message(79, codec=1), True),
+        (PossibleOffsets(60, 99, min_offset_after_message_set=80), batch(79), True),
     ],
 )
 def test_what_a_window_holds(
     window: PossibleOffsets, header: BatchCandidate, is_allowed: bool
 ) -> None:
-    assert window.allows(header) == is_allowed
+    assert window.allows_header(header) == is_allowed
 
 
 @pytest.mark.parametrize(
@@ -117,4 +123,4 @@ def test_what_a_window_holds(
 def test_a_message_with_a_large_offset_is_of_no_set(
     min_offset: int | None, header: BatchCandidate, is_outside: bool
 ) -> None:
-    assert PossibleOffsets(min_offset, None).has_offset_outside_set(header) == is_outside
+    assert PossibleOffsets(min_offset, None).has_offset_outside_message_set(header) == is_outside

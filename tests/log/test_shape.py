@@ -34,25 +34,25 @@ def test_each_width_is_a_multiple_of_the_one_before() -> None:
 
 def test_intervals_are_summed_when_they_grow() -> None:
     time_buckets = buckets({0: 1, 9: 2, 10: 3, 25: 4})
-    time_buckets.widen_to(10)
+    time_buckets.widen_to_width(10)
     assert time_buckets.counts_by_bucket == {0: (3, 6, 9), 1: (3, 6, 9), 2: (4, 8, 12)}
     assert list(time_buckets.iter_intervals()) == [
         (0, 10, (3, 6, 9)),
         (10, 20, (3, 6, 9)),
         (20, 30, (4, 8, 12)),
     ]
-    time_buckets.widen_to(10)
+    time_buckets.widen_to_width(10)
     assert time_buckets.width_ms == 10
-    time_buckets.widen(3)
+    time_buckets.widen_to_fit(3)
     assert time_buckets.width_ms == 10
-    time_buckets.widen(2)
+    time_buckets.widen_to_fit(2)
     assert (time_buckets.width_ms, time_buckets.counts_by_bucket) == (100, {0: (10, 20, 30)})
 
 
 def test_logs_of_unlike_intervals_are_merged_in_the_longer() -> None:
     for width, other_width in ((1, 100), (100, 1)):
         left = buckets({250 // width: 1}, width)
-        left.merge(buckets({200 // other_width: 5, 900 // other_width: 7}, other_width))
+        left.merge_buckets(buckets({200 // other_width: 5, 900 // other_width: 7}, other_width))
         assert (left.width_ms, left.counts_by_bucket) == (100, {2: (6, 12, 18), 9: (7, 14, 21)})
 
 
@@ -60,12 +60,12 @@ def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
     times = np.arange(0, 20 * MAX_BUCKETS, 5)
     ones = np.ones(len(times), np.int64)
     widened, unwidened = TimeBuckets(), TimeBuckets()
-    widened.add(times, (ones, 2 * ones, 3 * ones))
+    widened.add_batches(times, (ones, 2 * ones, 3 * ones))
     assert widened.width_ms == 100
     assert len(widened.counts_by_bucket) == MAX_BUCKETS // 5
     assert set(widened.counts_by_bucket.values()) == {(20, 40, 60)}
     times, ones = times[:MAX_BUCKETS], ones[:MAX_BUCKETS]
-    unwidened.add(times, (ones, ones, ones))
+    unwidened.add_batches(times, (ones, ones, ones))
     assert (unwidened.width_ms, len(unwidened.counts_by_bucket)) == (1, MAX_BUCKETS)
 
 
@@ -84,7 +84,7 @@ def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
 def test_the_core_is_without_the_outermost_batches(
     batches_by_index: dict[int, int], core: tuple[int, int]
 ) -> None:
-    assert buckets(batches_by_index, 10).core_interval() == core
+    assert buckets(batches_by_index, 10).core_interval_ms() == core
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_gaps_and_late_batches_of_a_real_log() -> None:
         partial = TimeOrder()
         partial.add_batches(batches.select_rows(np.arange(len(batches))[rows]))
         merged.merge_later(partial)
-    assert (full.batches, full.n_out_of_order) == (12, 0)
+    assert (full.n_batches, full.n_out_of_order) == (12, 0)
     assert (full.min_time_ms, full.max_time_ms) == (
         int(batches.base_timestamp.min()),
         int(batches.max_timestamp.max()),
@@ -143,7 +143,7 @@ def test_gaps_and_late_batches_of_a_real_log() -> None:
         if first > previous
     ]
     assert full.gaps == sorted(expected_gaps, reverse=True)[:5]
-    assert (merged.batches, merged.min_time_ms, merged.max_time_ms) == (
+    assert (merged.n_batches, merged.min_time_ms, merged.max_time_ms) == (
         12,
         full.min_time_ms,
         full.max_time_ms,
@@ -201,8 +201,8 @@ def test_the_shape_of_two_logs_is_that_of_both() -> None:
     for name, counts in first.counts_by_codec.items():
         assert merged.counts_by_codec[name] == tuple(2 * n for n in counts)
     assert sum(counts[2] for counts in first.counts_by_codec.values()) == TXN.stat().st_size
-    assert merged.time_order.batches == 2 * first.time_order.batches
-    assert merged.buckets.counts_by_bucket == {
+    assert merged.time_order.n_batches == 2 * first.time_order.n_batches
+    assert merged.time_buckets.counts_by_bucket == {
         index: tuple(2 * n for n in counts)
-        for index, counts in first.buckets.counts_by_bucket.items()
+        for index, counts in first.time_buckets.counts_by_bucket.items()
     }

@@ -36,7 +36,7 @@ def random_batch(rng: random.Random) -> bytes:
     """A batch of a few records with a valid checksum; many are malformed in some way."""
     n = rng.randrange(6)
     records = b"".join(
-        RECORD.write(
+        RECORD.encode_row(
             {
                 "attributes": 0,
                 "timestamp_delta": rng.choice(EXTREME_VALUES) if rng.random() < 0.2 else i,
@@ -103,7 +103,7 @@ def test_rows_are_read_on_demand(log: Path) -> None:
         for run in split_runs(block):
             lazy, full = read_lazy_records(run, LIMIT), read_records(run, LIMIT)
             assert equal(lazy.row_ends, full.row_ends)
-            assert equal(lazy.ranges.data, full.ranges.data)
+            assert equal(lazy.record_ranges.data, full.record_ranges.data)
             for name in READ_COLUMN_INDEX:
                 assert equal(lazy.rows[name], full.rows[name])
             assert lazy.data == full.data

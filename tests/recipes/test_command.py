@@ -21,7 +21,7 @@ from kfmt_cli.broker import state as states
 from kfmt_cli.broker.state.replay import CompactedTopicReplay
 from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.each_partition import for_each_partition, read_log_blocks
+from kfmt_cli.commands.each_partition import for_each_partition, iter_log_blocks
 from kfmt_cli.commands.explain import pages
 from kfmt_cli.commands.explain.pages.page import PageFacts, PageSpec
 from kfmt_cli.disk.partitions import Partition
@@ -56,17 +56,17 @@ def largest_batches(run: CommandRun, paths: tuple[str, ...], n_batches: int) -> 
 
     def output_largest(partition: Partition) -> None:
         largest: list[tuple[int, str, int, int]] = []
-        for log, block in read_log_blocks(partition.logs):
+        for log, block in iter_log_blocks(partition.logs):
             batches = block.batches
             columns = (batches.size, batches.position, batches.base_offset)
             for size, position, base in zip(*(column.tolist() for column in columns), strict=True):
                 largest.append((size, log.name, position, base))
             largest = heapq.nlargest(n_batches, largest)
         rows = [(log, position, size, base) for size, log, position, base in largest]
-        run.output_rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
+        run.write_rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
 
     for_each_partition(run, paths, output_largest)
-    run.sink.flush()
+    run.sink.flush_texts()
 
 
 # … and its options.
@@ -79,7 +79,7 @@ def largest(paths: tuple[str, ...], number: int, common: CommonOptions) -> int:
 
     task = common.start_run()
     largest_batches(task, paths, number)
-    return task.host.exit_code
+    return task.output.exit_code
 
 
 def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,9 @@ def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     module.largest = largest  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(cli.MODULE_BY_COMMAND, "largest", "largest")  # the line in `SECTIONS`
-    monkeypatch.setitem(cli.COMMAND_SECTIONS, "Why", (*cli.COMMAND_SECTIONS["Why"], "largest"))
+    monkeypatch.setitem(
+        cli.COMMANDS_BY_SECTION, "Why", (*cli.COMMANDS_BY_SECTION["Why"], "largest")
+    )
     assert "largest" in run("--help")
     assert "How many batches." in run("largest", "--help")
     rows = [
@@ -141,7 +143,7 @@ class Guests(CompactedTopicReplay):
     row_types = (GUEST,)
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, _ in self.iter_current():
+        for _, key, _ in self.iter_current_records():
             yield GUEST, key
 
 

@@ -31,9 +31,9 @@ from kfmt_cli.core.layout.versions import layout_at_version
 from kfmt_cli.core.layout.wire_types import Int8, Int32, Int64
 from kfmt_cli.disk.kinds import KINDS, classify_name
 from kfmt_cli.disk.kinds.fixed_size_rows import FixedSizeRowsReader, build_row_type
-from kfmt_cli.disk.kinds.kind import FileContents, FileLevel, InputFile, Kind, read_small_file
+from kfmt_cli.disk.kinds.kind import FileContents, FileKind, FileLevel, InputFile, read_small_file
 from kfmt_cli.findings.finding import Finding, error, note, warning
-from kfmt_cli.log.block import Block, create_batch_finding
+from kfmt_cli.log.block import Block, create_batch_finding_with_detail
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.render import output_formats
 from kfmt_cli.render.sinks.objects import ObjectSink
@@ -79,13 +79,13 @@ def rows(out: str, type_: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def new_kinds() -> Iterator[list[Kind]]:
+def new_kinds() -> Iterator[list[FileKind]]:
     """The registry of kinds, which is restored after the test."""
     saved = [*KINDS]
     classify_name.cache_clear()
     yield KINDS
     KINDS[:] = saved
-    registry.codes_by_name.cache_clear()
+    registry.finding_code_by_name.cache_clear()
     classify_name.cache_clear()
 
 
@@ -101,18 +101,18 @@ WATERMARK = Layout(
     ),
 )
 TRAILING_BYTES = error("marks-trailing-bytes", "The file ends with a partial entry.")
-MARKS = Kind(
+MARKS = FileKind(
     "marks",
     FileLevel.SEGMENT,
     suffix=".marks",
     row_types=(build_row_type("watermark", WATERMARK),),
     layouts=(WATERMARK,),
     codes=(TRAILING_BYTES,),
-    read=FixedSizeRowsReader(build_row_type("watermark", WATERMARK), WATERMARK, TRAILING_BYTES),
+    reader=FixedSizeRowsReader(build_row_type("watermark", WATERMARK), WATERMARK, TRAILING_BYTES),
 )
 
 
-def test_a_binary_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
+def test_a_binary_kind(run: Ran, new_kinds: list[FileKind], tmp_path: Path) -> None:
     new_kinds.append(MARKS)
     file = tmp_path / "00000000000000000000.marks"
     file.write_bytes(struct.pack(">qiqi", 7, 1, 9, 2) + b"odd")
@@ -131,7 +131,7 @@ def test_a_binary_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
     assert arrow.Table.from_batches(contents.arrow())["watermark"].to_pylist() == [7, 9]
     assert ".marks" in run("dump", "--help")
     assert "`marks`" in make_docs.formats()
-    registry.codes_by_name.cache_clear()
+    registry.finding_code_by_name.cache_clear()
     assert "ends with a partial entry" in run("explain", "marks-trailing-bytes")
     assert "Who it was." in run("format", "x.marks")
     assert "How far someone has read." in make_docs.formats()
@@ -152,16 +152,16 @@ def read_quorum(file: InputFile) -> FileContents:
     return FileContents(0, [build_columnar_rows(QUORUM, values)])
 
 
-QUORUM_FILE = Kind(
+QUORUM_FILE = FileKind(
     "quorum",
     FileLevel.PARTITION,
     names=frozenset({"quorum-votes"}),
     row_types=(QUORUM,),
-    read=read_quorum,
+    reader=read_quorum,
 )
 
 
-def test_a_text_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
+def test_a_text_kind(run: Ran, new_kinds: list[FileKind], tmp_path: Path) -> None:
     new_kinds.append(QUORUM_FILE)
     file = tmp_path / "quorum-votes"
     file.write_text("ann 3\nbob 4\n")
@@ -229,7 +229,9 @@ class Grows(LogCheck):
         del records
         for i, size in enumerate(run.batches["size"].tolist()):
             if self.sizes and size > self.sizes[-1]:
-                yield create_batch_finding(run, i, GROWS, f" has {size} bytes", found=size)
+                yield create_batch_finding_with_detail(
+                    run, i, GROWS, f" has {size} bytes", found=size
+                )
             self.sizes.append(size)
 
 
@@ -260,7 +262,9 @@ class FirstBatch(LogCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         assert records is not None
         if not self.has_begun and run.batches["position"][0] == 0 and len(records.rows) > 1:
-            yield create_batch_finding(run, 0, LARGE_FIRST_BATCH, " has several records")
+            yield create_batch_finding_with_detail(
+                run, 0, LARGE_FIRST_BATCH, " has several records"
+            )
         self.has_begun = True
 
 
@@ -314,7 +318,7 @@ class Lengths(HistoryCheck):
 def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     registered = (Scope.HISTORY, f"{MODULE}:Lengths")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, registered])
-    registry.codes_by_name.cache_clear()
+    registry.finding_code_by_name.cache_clear()
     out = run("check", ORDERS.parent, "--json", "--only", "long-history")
     finding_rows = rows(out, "finding")
     assert [row["message"] for row in finding_rows] == [
@@ -323,7 +327,7 @@ def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None
         "1500 offsets",
     ]
     assert "### `long-history`" in make_docs.findings()
-    registry.codes_by_name.cache_clear()
+    registry.finding_code_by_name.cache_clear()
 
 
 # An output format: a class that formats an object as text.
@@ -332,7 +336,7 @@ def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None
 class Lines(ObjectSink):
     """name=value pairs."""
 
-    def format_line(self, row: JsonObject) -> str:
+    def format_object(self, row: JsonObject) -> str:
         return " ".join(f"{name}={json.dumps(value)}" for name, value in row.items()) + "\n"
 
 
@@ -408,8 +412,10 @@ GREETINGS = (MessageType(3, GREETING_VALUE, GREETING_KEY),)
 def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = KnownTopic("greetings", "greetings", messages_target=f"{MODULE}:GREETINGS")
     monkeypatch.setitem(DECODED_TOPICS, "greetings", topic)
-    key = b"\0\3" + layout_at_version(GREETING_KEY, 0).write({"to": "ann"})
-    value = b"\0\1" + layout_at_version(GREETING_VALUE, 1).write({"text": 'say "hi"', "mood": 1})
+    key = b"\0\3" + layout_at_version(GREETING_KEY, 0).encode_row({"to": "ann"})
+    value = b"\0\1" + layout_at_version(GREETING_VALUE, 1).encode_row(
+        {"text": 'say "hi"', "mood": 1}
+    )
     pairs = [(key, value), (key, None), (b"\0\x09", value), (key, value[:-3])]
     lines = [
         {"type": "record", "offset": i, "timestamp": 1, "key": k.hex(), "key_encoding": "hex"}

@@ -94,7 +94,7 @@ def test_a_chart(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     from kfmt_cli.commands.report.page import chart_registry
 
     chart_group = chart_registry.ChartGroup(ages, {"segments": spec_of_ages})
-    monkeypatch.setattr(chart_registry, "CHARTS", [*chart_registry.CHARTS, chart_group])
+    monkeypatch.setattr(chart_registry, "CHART_GROUPS", [*chart_registry.CHART_GROUPS, chart_group])
     run("report", ORDERS.parent, "--to", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "Segments by partition" in page
@@ -163,8 +163,8 @@ def test_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("kfmt_cli.commands.python.offsets")
     module.largest_offset = largest_offset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    modules = {**kfmt_cli._MODULES, module.__name__: ("largest_offset",)}
-    monkeypatch.setattr(kfmt_cli, "_MODULES", modules)
+    modules = {**kfmt_cli._NAMES_BY_MODULE, module.__name__: ("largest_offset",)}
+    monkeypatch.setattr(kfmt_cli, "_NAMES_BY_MODULE", modules)
     added: Any = kfmt_cli
     assert added.largest_offset(ORDERS.parent) == 1499
     with pytest.raises(AttributeError, match="smallest_offset"):

@@ -71,7 +71,7 @@ def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
         yield arrow.RecordBatch.from_pylist([row], arrow_schema(request.result_columns))
 
     monkeypatch.setitem(table_types.TABLES, "sizes", SIZES)
-    monkeypatch.setitem(tables.TABLE_READERS, "sizes", sizes)
+    monkeypatch.setitem(tables.READER_BY_TABLE, "sizes", sizes)
     request = parse_request({"table": "sizes", "path": str(ORDERS), "columns": "bytes"})
     batches = [
         batch

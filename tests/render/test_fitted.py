@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.render.finding import wrap_labelled
-from kfmt_cli.render.style import COLOUR_THEME, fit_lines
+from kfmt_cli.render.finding import wrap_labelled_text
+from kfmt_cli.render.style import COLOUR_THEME, wrap_long_lines
 from tests.support.samples import kfmt
 from tests.support.terminal import run_with_separate_stderr
 from tools.kafka import ROOT
@@ -42,18 +42,18 @@ def test_no_line_is_longer_than_the_screen_but_paths_and_commands(command: tuple
 
 def test_words_stay_whole() -> None:
     text = "   the file has 7 702 bytes of 1 073 741 824 in a/very/long/path/that/does/not/fit\n"
-    assert fit_lines(text, None) == text
+    assert wrap_long_lines(text, None) == text
     for width in range(10, 90):
-        fitted = fit_lines(text, width)
+        fitted = wrap_long_lines(text, width)
         assert fitted.split() == text.split()
         assert "7 702" in fitted
         assert "1 073 741 824" in fitted
         assert all(len(line) <= max(width, 39) for line in fitted.splitlines())
-    assert fit_lines("short\nsecond line", 80) == "short\nsecond line"
+    assert wrap_long_lines("short\nsecond line", 80) == "short\nsecond line"
     painted = COLOUR_THEME.paint("bold", "the broker would start")
-    assert fit_lines(painted, 22) == painted
+    assert wrap_long_lines(painted, 22) == painted
     drawing = "  ├──────────┤  ├────┤\n"
-    assert fit_lines(drawing, 10) == drawing
+    assert wrap_long_lines(drawing, 10) == drawing
 
 
 def test_numbers_of_a_finding_stay_whole() -> None:
@@ -61,7 +61,7 @@ def test_numbers_of_a_finding_stay_whole() -> None:
         "Log end offset 60; the log is truncated to 7 702 bytes of 1 073 741 824, 60 240 are lost."
     )
     for width in range(50, 100):
-        lines = wrap_labelled(text, width, "next start", margin=2)
+        lines = wrap_labelled_text(text, width, "next start", margin_columns=2)
         assert " ".join(lines).split() == ["next", "start", *text.split()]
         for number in ("7 702", "1 073 741 824"):
             assert any(number in line for line in lines)
@@ -69,7 +69,9 @@ def test_numbers_of_a_finding_stay_whole() -> None:
 
 
 def test_a_drawn_character_in_a_path_does_not_stop_words_from_being_wrapped() -> None:
-    lines = wrap_labelled("the log /mnt/■disk/orders-0 ends inside a batch of 100 bytes " * 2, 60)
+    lines = wrap_labelled_text(
+        "the log /mnt/■disk/orders-0 ends inside a batch of 100 bytes " * 2, 60
+    )
     assert len(lines) > 1
     assert all(len(line) <= 60 for line in lines)
 

@@ -36,23 +36,23 @@ def broker_start_row(file: str, lost_offsets: list[list[int]]) -> dict[str, obje
 
 
 def test_losses_are_kept_even_if_they_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_data, "MAX_BY_TYPE", {"broker_start": 3, "finding": 4})
-    monkeypatch.setattr(page_data, "FIRST_OF_KIND", 1)
+    monkeypatch.setattr(page_data, "MAX_ROWS_BY_TYPE", {"broker_start": 3, "finding": 4})
+    monkeypatch.setattr(page_data, "MAX_TOP_RANKED_FINDINGS", 1)
     data = PageData()
     for i in range(9):
-        data.add(broker_start_row(f"a-{i}", [[0, 1]] if i in (5, 8) else []))
+        data.add_object(broker_start_row(f"a-{i}", [[0, 1]] if i in (5, 8) else []))
     assert [row.file for row in data.rows_of_type("broker_start")] == ["a-0", "a-5", "a-8"]
-    assert data.left_out == {"broker_start": 6}
-    omits_harm = [data.omits_harmful_start]
+    assert data.n_omitted_by_type == {"broker_start": 6}
+    omits_harm = [data.has_omitted_harmful_start]
     for i in range(9, 12):
-        data.add(broker_start_row(f"a-{i}", [[0, 1]]))
-    assert [*omits_harm, data.omits_harmful_start] == [False, True]
+        data.add_object(broker_start_row(f"a-{i}", [[0, 1]]))
+    assert [*omits_harm, data.has_omitted_harmful_start] == [False, True]
 
     finding = {"type": "finding", "file": "t-0/x.log", "topic": "t"}
     for code, severity in [("note", "note")] * 3 + [("many", "error")] * 5 + [("rare", "error")]:
-        data.add({**finding, "code": code, "severity": severity})
+        data.add_object({**finding, "code": code, "severity": severity})
     assert [row.code for row in data.rows_of_type("finding")] == ["note", "many", "many", "rare"]
-    assert data.n_findings == {
+    assert data.finding_counts == {
         ("t", "note", "note"): 3,
         ("t", "many", "error"): 5,
         ("t", "rare", "error"): 1,

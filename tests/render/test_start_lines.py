@@ -13,7 +13,7 @@ from kfmt_cli.render.start_lines import (
     NextStep,
     format_start,
     format_start_after_unknown_stop,
-    lost_lines,
+    loss_lines,
     next_start_lines,
     step_lines,
 )
@@ -62,7 +62,7 @@ def test_the_price_of_a_step_stands_below_it_where_the_line_is_too_long() -> Non
 def test_two_deleted_files_are_named_and_more_are_counted(
     deleted: list[str], expected_names: list[str]
 ) -> None:
-    (line,) = lost_lines([predicted_start(lost=[(3, 3)], deleted=deleted)], NO_COLOUR)
+    (line,) = loss_lines([predicted_start(lost=[(3, 3)], deleted=deleted)], NO_COLOUR)
     assert [name for name in ("x", "y", "z") if f"; {name} is deleted" in line] == expected_names
     assert (f"{len(deleted)} files deleted" in line) == (not expected_names)
     assert "a/" not in line
@@ -78,7 +78,7 @@ def test_two_deleted_files_are_named_and_more_are_counted(
     ],
 )
 def test_three_ranges_are_listed(ranges: list[tuple[int, int]], expected_text: str) -> None:
-    (line,) = lost_lines([predicted_start(lost=ranges)], NO_COLOUR)
+    (line,) = loss_lines([predicted_start(lost=ranges)], NO_COLOUR)
     assert expected_text in line
 
 
@@ -87,13 +87,13 @@ def test_starts_with_the_same_effect_are_one_line() -> None:
         predicted_start(after=AFTER_CRASH, lost=[(1, 2)]),
         predicted_start(after=AFTER_CLEAN_SHUTDOWN, lost=[(1, 2)]),
     ]
-    (line,) = lost_lines(same_effect, NO_COLOUR)
+    (line,) = loss_lines(same_effect, NO_COLOUR)
     assert line.startswith("t-0 on the next start: ")
     different_effects = [
         predicted_start(after=AFTER_CRASH, lost=[(1, 2)]),
         predicted_start(after=AFTER_CLEAN_SHUTDOWN, unreachable=[(1, 2)]),
     ]
-    crash, clean = lost_lines(different_effects, NO_COLOUR)
+    crash, clean = loss_lines(different_effects, NO_COLOUR)
     assert crash.startswith("t-0 after a crash: ")
     assert clean.startswith("t-0 after a clean shutdown: ")
     assert "1–2 are lost" in crash
@@ -105,8 +105,8 @@ def test_the_losses_of_more_than_three_partitions_are_summed() -> None:
         crash = [predicted_start(f"t-{i}", AFTER_CRASH, lost=[(0, 9), (20, 20)]) for i in range(n)]
         return [*crash, predicted_start("t-0", AFTER_CLEAN_SHUTDOWN, unreachable=[(5, 6)])]
 
-    assert len(list(lost_lines(starts(3), NO_COLOUR))) == 4
-    assert list(lost_lines(starts(4), NO_COLOUR)) == [
+    assert len(list(loss_lines(starts(3), NO_COLOUR))) == 4
+    assert list(loss_lines(starts(4), NO_COLOUR)) == [
         "after a crash: 44 offsets lost in 4 partitions",
         "after a clean shutdown: 2 offsets unreachable in 1 partition",
     ]

@@ -11,7 +11,7 @@ from kfmt_cli.core.layout.tree import read_field_tree
 from kfmt_cli.core.layout.versions import layout_at_version
 from kfmt_cli.formats.kafka_messages import message_layout
 from kfmt_cli.rows.types.anatomy import anatomy_lines, format_value
-from kfmt_cli.rows.types.segment_row import bit_names
+from kfmt_cli.rows.types.segment_row import names_of_set_bits
 from tests.broker.test_state import built, commit, message, record
 from tests.support import rebuild
 from tests.support.samples import Row, kfmt
@@ -79,7 +79,7 @@ def test_what_times_and_numbers_mean(tmp_path: Path) -> None:
     [(None, []), (0, []), (1, ["a"]), (2, ["b"]), (5, ["a", "c"]), (15, ["a", "b", "c"])],
 )
 def test_names_by_bits(bits: int | None, names: list[str]) -> None:
-    assert bit_names(bits, ("a", "b", "c")) == names
+    assert names_of_set_bits(bits, ("a", "b", "c")) == names
 
 
 def test_a_batch_that_ends_before_all_its_records_says_so(tmp_path: Path) -> None:

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 import kfmt_cli
-from kfmt_cli.commands.contract import contract_sections, result_rows_by_command, shapes_by_name
+from kfmt_cli.commands.contract import (
+    iter_contract_sections,
+    result_row_type_by_command,
+    variants_by_type_name,
+)
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.column import LOCATION_COLUMNS, ColumnKind, LocationSource, RowType
 from kfmt_cli.rows.documents import STATISTICS_ROW, build_members
@@ -61,10 +65,10 @@ COMMANDS = [
     "encode-varint 300",
     "decode-varint ac02",
 ]
-DECLARED_TYPES = [type_ for section in contract_sections() for type_ in section.types]
+DECLARED_TYPES = [type_ for section in iter_contract_sections() for type_ in section.row_types]
 # A result of a file has the members of its command, in this command's order.
 TYPES = [type_ for type_ in DECLARED_TYPES if type_.name != "file"] + list(
-    result_rows_by_command().values()
+    result_row_type_by_command().values()
 )
 KINDS: dict[ColumnKind, type | tuple[type, ...]] = {
     ColumnKind.NUMBER: int,
@@ -98,7 +102,7 @@ def mismatch_reason(row: Row, type_: RowType) -> str:
         column, value = columns[name], row[name]
         if value is None:
             if not (
-                column.presence_column or column.kind.is_bytes or column.null_value is not None
+                column.presence_column or column.kind.is_byte_range or column.null_value is not None
             ):
                 return f"{name} is null"
         elif column.kind in KINDS and not isinstance(value, KINDS[column.kind]):
@@ -251,7 +255,7 @@ def test_python_answers_as_the_command_does(command: str, monkeypatch: pytest.Mo
 
 
 def test_no_type_is_declared_twice_in_a_part() -> None:
-    for section in contract_sections():
-        names = [type_.name for type_ in section.types if type_.name != "file"]
+    for section in iter_contract_sections():
+        names = [type_.name for type_ in section.row_types if type_.name != "file"]
         assert len(names) == len(set(names)) or section.title == "Entries of files"
-    assert "partition" in shapes_by_name()
+    assert "partition" in variants_by_type_name()

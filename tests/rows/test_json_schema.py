@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kfmt_cli.commands.contract import contract_sections
+from kfmt_cli.commands.contract import iter_contract_sections
 from kfmt_cli.rows.column import ColumnKind
 from kfmt_cli.rows.json_schemas import CONTRACT_VERSION, SCHEMA_BY_MEMBER
 from tests.rows.test_contract import COMMANDS
@@ -43,7 +43,9 @@ def test_the_command_prints_the_schema() -> None:
 def test_each_type_is_defined_once() -> None:
     names = [line["$ref"].removeprefix("#/$defs/") for line in SCHEMA["anyOf"]]
     assert names == [
-        *dict.fromkeys(type_.name for section in contract_sections() for type_ in section.types)
+        *dict.fromkeys(
+            type_.name for section in iter_contract_sections() for type_ in section.row_types
+        )
     ]
     several = {name for name in names if "oneOf" in SCHEMA["$defs"][name]}
     assert several == {"partition", "topic", "checkpoint_entry"}
@@ -115,8 +117,8 @@ def test_only_what_a_state_says_has_changes() -> None:
 
 
 def test_every_json_member_has_a_shape() -> None:
-    for section in contract_sections():
-        for type_ in section.types:
+    for section in iter_contract_sections():
+        for type_ in section.row_types:
             for column in type_.columns:
                 inner = column.members or (column,)
                 names = [leaf.name for leaf in inner if leaf.kind is ColumnKind.JSON]

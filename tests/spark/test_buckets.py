@@ -19,7 +19,7 @@ pytest.importorskip("pyspark")
 
 from kfmt_cli.arrow.export.atomic_files import read_json_file, write_json_file  # noqa: E402
 from kfmt_cli.core import small_objects  # noqa: E402
-from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
+from kfmt_cli.core.file_systems import file_system_and_path  # noqa: E402
 from kfmt_cli.errors import UsageError  # noqa: E402
 from kfmt_cli.execution.read_request import ReadRequest  # noqa: E402
 from kfmt_cli.spark.lake import lease  # noqa: E402
@@ -44,14 +44,14 @@ def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
     for _ in range(2):
         summary = export_job.run_job(JobContext(spark, request, to, "parquet", lambda _: None))
         assert (summary.counts["records"], summary.n_errors) == (1500, 0)
-    system, path = file_system_at(f"{to}/records")
+    system, path = file_system_and_path(f"{to}/records")
     rows = pa.parquet.read_table(path, filesystem=system, partitioning="hive").to_pylist()
     offsets = sorted(row["offset"] for row in rows)
     assert offsets == list(range(1500))
 
 
 def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kfmt_cli.spark.worker import driver_environment, find_store_variables
+    from kfmt_cli.spark.worker import find_store_variables, prepare_driver_environment
 
     def session(settings: dict[str, str]) -> Any:
         """A session on a cluster."""
@@ -70,7 +70,7 @@ def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.Mon
     assert find_store_variables(session(azure)) == {"KFMT_AZURE_KEYS": "c=c==;d=d=="}
     assert find_store_variables(session({})) == {}
     assert (
-        dict(driver_environment(spark).store_variables)["AWS_ACCESS_KEY_ID"]
+        dict(prepare_driver_environment(spark).store_variables)["AWS_ACCESS_KEY_ID"]
         == "of the driver alone"
     )
 
@@ -98,7 +98,7 @@ def test_workers_get_the_credentials_of_a_url(
         JobContext(spark, request, str(tmp_path), "parquet", lambda _: None)
     )
     assert (summary.counts["records"], summary.n_errors) == (1500, 0)
-    CREDENTIALS.by_location.clear()
+    CREDENTIALS.credentials_by_host.clear()
     _open_file_system.cache_clear()
 
 
@@ -123,7 +123,7 @@ def test_a_table_in_a_bucket_has_a_history(
     export(to, tmp_path / "in")
 
     def offsets() -> list[int]:
-        system, path = file_system_at(f"{to}/records")
+        system, path = file_system_and_path(f"{to}/records")
         rows = pa.parquet.read_table(path, filesystem=system).column("offset")
         return sorted(rows.to_pylist())
 
@@ -151,7 +151,7 @@ def test_a_lease_that_another_job_took_over_is_lost(
     path = f"{to}/_kfmt/lease.json"
     with hold_lease(to, "export") as export_lease:
         write_json_file(path, {**read_object(path), "owner": "another", "beat": 0})
-        assert export_lease.is_lost.wait(10)
+        assert export_lease.lost_event.wait(10)
         with hold_lease(to, "stats"):  # no heartbeat
             assert read_object(path)["job"] == "stats"
     assert read_json_file(path) is None
@@ -162,7 +162,7 @@ def test_a_lease_needs_no_conditional_writes(
     missing: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.setattr(lease, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(lease, "REREAD_DELAY_SECONDS", 0.01)
     small_objects._object_store_client.cache_clear()
     to = bucket.file("table")
     with (

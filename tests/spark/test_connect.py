@@ -29,7 +29,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.spark.session import check_client, display_address
+from kfmt_cli.spark.session import check_connect_packages, format_server_address
 from kfmt_cli.spark.worker import find_store_variables
 
 pytestmark = [
@@ -230,7 +230,7 @@ def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "grpc", None)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match=r"^sc://host needs .*: pip install 'pyspark\[connect\]'$"):
-        check_client(display_address("sc://host/;token=secret"))
+        check_connect_packages(format_server_address("sc://host/;token=secret"))
 
 
 def test_a_session_without_a_context_has_the_settings_of_its_stores() -> None:

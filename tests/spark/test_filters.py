@@ -46,5 +46,5 @@ def test_bounds_are_not_those_of_the_last_records() -> None:
     assert narrow_request(ReadRequest(), condition).selection_options.selection == Selection(
         last_offset=101
     )
-    request = ReadRequest(selection_options=SelectionOptions(Selection(), last_n=5))
+    request = ReadRequest(selection_options=SelectionOptions(Selection(), n_last_records=5))
     assert narrow_request(request, condition) == request

@@ -290,10 +290,10 @@ def test_a_beat_that_fails_is_not_the_end_of_a_lease(
 ) -> None:
     """In a store; the test uses a disk, without conditional writes."""
     monkeypatch.setattr(leases, "is_local", lambda _: False)
-    monkeypatch.setattr(leases, "put_conditionally", _without_conditions)
+    monkeypatch.setattr(leases, "write_object_conditionally", _without_conditions)
     monkeypatch.setattr(leases, "read_object_etag", lambda _: None)
     monkeypatch.setattr(leases, "HEARTBEAT_SECONDS", 0.01)
-    monkeypatch.setattr(leases, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "REREAD_DELAY_SECONDS", 0.01)
     to = str(tmp_path / "to")
     path = tmp_path / "to/_kfmt/lease.json"
     with hold_lease(to, "export") as lease:
@@ -303,7 +303,7 @@ def test_a_beat_that_fails_is_not_the_end_of_a_lease(
         ):
             pass
         path.write_text(json.dumps({**json.loads(path.read_text()), "owner": "another"}))
-        assert lease.is_lost.wait(5)
+        assert lease.lost_event.wait(5)
         with pytest.raises(Exception, match="has taken over"):
             lease.raise_if_lost(to)
     dead = {**json.loads(path.read_text()), "beat": 0}

@@ -66,7 +66,7 @@ def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
     def fails(*_: object) -> None:
         raise ValueError("two\nlines of it")
 
-    monkeypatch.setattr(verify, "check_for_job", fails)
+    monkeypatch.setattr(verify, "check_splits_for_job", fails)
     to = tmp_path / "a b"
     arguments = ["verify", str(ORDERS), "--to", str(to)]
     monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *arguments])

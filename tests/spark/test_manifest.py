@@ -27,8 +27,8 @@ from kfmt_cli.spark.job_directory import JobDirectory
 from kfmt_cli.spark.lake.change_files import (
     ChangeFile,
     append_changes,
-    delete_unlisted,
-    read_values,
+    delete_unlisted_files,
+    iter_changed_values,
 )
 from kfmt_cli.spark.source_options import parse_request
 
@@ -98,21 +98,21 @@ def test_parts_have_the_last_values(seed: int, tmp_path: Path) -> None:
         changes = {key: rng.choice((None, {"a": commit}, "x" * 50)) for key in keys}
         parts = append_changes(directory, parts, commit, changes.items())
         expected |= changes
-        values = dict(read_values(directory, parts))
+        values = dict(iter_changed_values(directory, parts))
         assert {key: values[key] for key in values if values[key] is not None} == {
             key: value for key, value in expected.items() if value is not None
         }
         sizes = [part.bytes for part in parts]
         assert sizes == [(tmp_path / part.name).stat().st_size for part in parts]
         assert len(sizes) < 12
-        delete_unlisted(directory, parts)
+        delete_unlisted_files(directory, parts)
         assert {path.name for path in tmp_path.iterdir()} == {part.name for part in parts}
     assert append_changes(directory, parts, 60, ()) == parts
 
 
 def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone.jsonl: No such file"):
-        list(read_values(str(tmp_path), [ChangeFile("gone.jsonl", 1)]))
+        list(iter_changed_values(str(tmp_path), [ChangeFile("gone.jsonl", 1)]))
 
 
 def large_logs(n: int) -> FileSplits:
@@ -123,8 +123,8 @@ def large_logs(n: int) -> FileSplits:
 def plan_split_starts(to: Path, files: FileSplits, split_mib: int) -> list[int]:
     """The starts of the splits of the last file, in MiB."""
     job_directory = JobDirectory(str(to), JobDefinition("verify", lambda *_: [], {}))
-    job_directory.open()
-    job_directory.plan(
+    job_directory.check_stored_job()
+    job_directory.plan_splits(
         replace(parse_request({}), max_split_bytes=split_mib << 20, parallelism=1), files
     )
     return [split.start >> 20 for split in job_directory.splits if split.path == files[-1].path]
@@ -133,7 +133,9 @@ def plan_split_starts(to: Path, files: FileSplits, split_mib: int) -> list[int]:
 def test_an_input_that_has_not_changed_keeps_its_parts(tmp_path: Path) -> None:
     def plan() -> dict[str, Any]:
         parts = json.loads((tmp_path / "_kfmt/plan.json").read_text())["parts"]
-        return dict(read_values(f"{tmp_path}/_kfmt/plan", [ChangeFile(**part) for part in parts]))
+        return dict(
+            iter_changed_values(f"{tmp_path}/_kfmt/plan", [ChangeFile(**part) for part in parts])
+        )
 
     assert plan_split_starts(tmp_path, large_logs(3), 200) == [0]
     assert plan() == {}
@@ -145,7 +147,7 @@ def test_an_input_that_has_not_changed_keeps_its_parts(tmp_path: Path) -> None:
     assert modified_times == {path: path.stat().st_mtime_ns for path in modified_times}
     assert plan_split_starts(tmp_path, large_logs(4), 200) == [0]
     assert plan_split_starts(tmp_path, large_logs(3), 200) == [0, 50]
-    shorter = [replace(split, size=50 << 20, end=50 << 20) for split in large_logs(1)]
+    shorter = [replace(split, file_size=50 << 20, end=50 << 20) for split in large_logs(1)]
     assert plan_split_starts(tmp_path, FileSplits(shorter), 50) == [0]
     assert {path for path, value in plan().items() if value is not None} == set()
 
@@ -155,6 +157,6 @@ def test_an_unsplit_file_is_not_split_by_a_job_with_less_to_do(tmp_path: Path) -
     log = large_logs(1)
     for files in (large_logs(40), log):
         job_directory = JobDirectory(str(tmp_path), JobDefinition("verify", lambda *_: [], {}))
-        job_directory.open()
-        job_directory.plan(replace(parse_request({}), parallelism=30), files)
+        job_directory.check_stored_job()
+        job_directory.plan_splits(replace(parse_request({}), parallelism=30), files)
         assert job_directory.splits == files

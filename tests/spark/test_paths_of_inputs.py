@@ -20,11 +20,11 @@ pytest.importorskip("pyarrow.parquet")
 from kfmt_cli.arrow.columns.tables import iter_split_rows
 from kfmt_cli.arrow.export.exported_rows import PartitionFile, PartitionRowRange
 from kfmt_cli.arrow.input_files import list_input_files
-from kfmt_cli.core.urls import is_listed_below
+from kfmt_cli.core.urls import is_path_or_subpath
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.spark.copy_pairing import _copy_index
+from kfmt_cli.spark.copy_pairing import _find_copy_index
 from kfmt_cli.spark.pair_comparison import CopyPair, CopyToCompare
 from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.streaming.partition_directories import group_partitions
@@ -38,7 +38,7 @@ from kfmt_cli.spark.streaming.partition_directories import group_partitions
     ],
 )
 def test_a_path_is_below_whole_names(path: str, root: str, expected: bool) -> None:
-    assert is_listed_below(path, root) == expected
+    assert is_path_or_subpath(path, root) == expected
 
 
 def test_a_copy_in_an_earlier_path_comes_first(
@@ -58,14 +58,14 @@ def test_a_copy_in_an_earlier_path_comes_first(
 
 def test_the_root_may_be_compared() -> None:
     log = FileSplit("/t-0/0.log", LOG_KIND, 0, 1, 0, 0, 1)
-    assert _copy_index(log, ["/", "/no/such/copy"]) == 0
-    assert _copy_index(log, ["/", "/t-0"]) == 1
+    assert _find_copy_index(log, ["/", "/no/such/copy"]) == 0
+    assert _find_copy_index(log, ["/", "/t-0"]) == 1
 
 
 def test_files_of_tables_have_a_cost() -> None:
     """So that the partitions of two exports are compared in several tasks."""
     rows = PartitionRowRange("t", 0, 10, 0, 9)
-    copy = CopyToCompare(files=[PartitionFile("/x/0.parquet", 1 << 20, 0, rows)])
+    copy = CopyToCompare(table_files=[PartitionFile("/x/0.parquet", 1 << 20, 0, rows)])
     assert CopyPair("t", 0, copy, copy).n_bytes == 2 << 20
 
 

@@ -108,9 +108,9 @@ def test_stored_results_are_merged_at_boundaries(logs: Path) -> None:
     to = copy_job_directory("verify", logs)
     context = job_context(logs, to, "json", deep="true", maxSplitBytes=str(SPLIT_BYTES))
     directory = verify.prepare(context)
-    directory.plan(context.request, context.readable_inputs())
+    directory.plan_splits(context.request, context.readable_inputs())
     assert len(directory.splits) == 3
-    assert not directory.unprocessed_indexes()
+    assert not directory.find_unprocessed_splits()
     findings = [
         (row["code"], row["message"])
         for _, result in merge_file_findings(directory.iter_results())
@@ -144,7 +144,7 @@ def prepare_export(logs: Path, to: Path, key: bytes = b"^k") -> JobDirectory:
     context.request = replace(
         context.request,
         selection_options=SelectionOptions(selection, only_committed=True),
-        payloads=PayloadDeclarations(
+        payload_declarations=PayloadDeclarations(
             value=PayloadDeclaration("avro", SchemaSource(logs.parent / "schema.avsc"))
         ),
     )
@@ -184,7 +184,7 @@ def test_options_are_stored_as_plain_values(
 ) -> None:
     directory = prepare(logs, logs.parent / "new")
     context = job_context(logs, logs.parent / "new", "json")
-    directory.plan(context.request, context.readable_inputs())
+    directory.plan_splits(context.request, context.readable_inputs())
     stored = (logs.parent / "new/_kfmt/job.json").read_text()
     assert json.loads(stored)["version"] == 10
     assert "(" not in stored
@@ -221,4 +221,4 @@ def test_restored_partitions_are_recognised() -> None:
         marker = json.loads(
             (RC1_DIRECTORY / f"restored/_kfmt/restored/t-{partition}.json").read_text()
         )
-        assert exported.digest(None) == marker["of"]
+        assert exported.source_digest(None) == marker["of"]

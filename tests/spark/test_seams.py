@@ -29,7 +29,7 @@ from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.execution.file_split import FileSplit, split_files
 from kfmt_cli.rows.types.finding_row import finding_row
 from kfmt_cli.spark.job import StoredResult
-from kfmt_cli.spark.jobs.verify import check_for_job
+from kfmt_cli.spark.jobs.verify import check_splits_for_job
 from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.split_processing import find_misaligned_files, merge_file_findings
 
@@ -52,12 +52,14 @@ def verify_crc_rows(log: Path, deep: bool = True) -> list[Row]:
 
 def split_rows(log: Path, width: int, deep: bool = True) -> tuple[list[Row], int]:
     """The findings of all splits, and the number of splits that contain batches."""
-    request = replace(parse_request({}), paths=(str(log),), deep=deep)
+    request = replace(parse_request({}), paths=(str(log),), decodes_records=deep)
     splits = list(split_files(list_input_files(request), width))
-    results = [(split, StoredResult(check_for_job(request, [split], "")[0])) for split in splits]
+    results = [
+        (split, StoredResult(check_splits_for_job(request, [split], "")[0])) for split in splits
+    ]
     if find_misaligned_files(results):
         (entire_file,) = list_input_files(request)
-        results = [(entire_file, StoredResult(check_for_job(request, [entire_file], "")[0]))]
+        results = [(entire_file, StoredResult(check_splits_for_job(request, [entire_file], "")[0]))]
     results = list(merge_file_findings(results))
     rows = [comparable_row(row) for _, result in results for row in result["findings"]]
     for _, result in results:
@@ -156,6 +158,6 @@ def test_findings_beyond_those_that_are_kept_are_counted(
     log = with_index(tmp_path, data[: positions(data)[1]] * 9, data)
     split: FileSplit
     (split,) = list_input_files(replace(parse_request({}), paths=(str(log),)))
-    (result,) = check_for_job(replace(parse_request({}), deep=True), [split], "")
+    (result,) = check_splits_for_job(replace(parse_request({}), decodes_records=True), [split], "")
     assert len(result["findings"]) == 3
     assert result["codes"] == {"offsets-backwards": 8}

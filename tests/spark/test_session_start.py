@@ -31,7 +31,7 @@ def session_events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         yield "a context"
         events.append(f"ended {master}")
 
-    monkeypatch.setattr(sessions, "_start_own_jvm", record_session)
+    monkeypatch.setattr(sessions, "_open_jvm_context", record_session)
     monkeypatch.setattr(sessions, "START_DELAY_SECONDS", 3600.0)
     return events
 

@@ -24,10 +24,10 @@ from pyspark import cloudpickle
 import kfmt_cli
 from kfmt_cli.spark.worker import (
     DriverEnvironment,
-    driver_environment,
+    prepare_driver_environment,
     use_driver_python,
     warn_missing_python,
-    with_driver_kfmt,
+    wrap_with_driver_kfmt,
 )
 
 pytestmark = [
@@ -99,7 +99,7 @@ def load_in_worker(elsewhere: Path, driver_env: DriverEnvironment) -> str:
         return str(Path(kfmt_cli.__file__).parent)
 
     file = elsewhere / "pickled"
-    file.write_bytes(cloudpickle.dumps(with_driver_kfmt(driver_env, find_kfmt)))  # type: ignore[no-untyped-call]
+    file.write_bytes(cloudpickle.dumps(wrap_with_driver_kfmt(driver_env, find_kfmt)))  # type: ignore[no-untyped-call]
     script = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))())"
     result = subprocess.run(
         [elsewhere / "venv/bin/python", "-c", script, file],
@@ -140,7 +140,7 @@ def test_on_a_cluster_what_to_set_is_said(caplog: pytest.LogCaptureFixture) -> N
 
     context: Any = Cluster()
     session: Any = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(getAll={}))
-    assert driver_environment(session).package_directory is None
+    assert prepare_driver_environment(session).package_directory is None
     with use_driver_python(context):
         assert context.pythonExec == "python3"
     warn_missing_python(context)

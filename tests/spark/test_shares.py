@@ -66,7 +66,9 @@ def test_a_task_gets_its_own_share(
         return [function(task_input) for task_input in task_inputs]
 
     monkeypatch.setattr(split_processing, "run_in_tasks", run_here)
-    monkeypatch.setattr(split_processing, "driver_environment", lambda _: DriverEnvironment(None))
+    monkeypatch.setattr(
+        split_processing, "prepare_driver_environment", lambda _: DriverEnvironment(None)
+    )
     for n in (4, 64):
         logs, to = add_partitions(tmp_path / f"{n}/in", n), tmp_path / f"{n}/to"
         export(to, logs, one_file_per_partition=True, request_options=options)
@@ -79,7 +81,7 @@ def test_results_in_a_store_are_read_once_and_several_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_spark(monkeypatch)
-    monkeypatch.setattr(results, "MAX_MEMORY_BYTES", 1000)
+    monkeypatch.setattr(results, "MAX_CACHE_MEMORY_BYTES", 1000)
     monkeypatch.setattr(results, "is_local", lambda _: False)
     n_reads: Counter[str] = Counter()
     at_once, max_at_once = 0, 0
@@ -126,10 +128,10 @@ def test_a_task_finds_the_selections_of_its_own_partitions(
     with monkeypatch.context() as patch:
         patch.setattr(FileSource, "read_block", reads_nothing)
         splits = plan_input_partitions(request)
-    assert [split.selections for split in splits] == [{}]
+    assert [split.selection_by_directory for split in splits] == [{}]
     split_request = replace(request, max_split_bytes=3000)
     split_partitions = plan_input_partitions(split_request)
-    assert sum(len(split.selections) for split in split_partitions) > 4
+    assert sum(len(split.selection_by_directory) for split in split_partitions) > 4
     assert offsets(request, splits) == offsets(split_request, split_partitions)
 
 
@@ -163,7 +165,7 @@ def test_tasks_of_a_job_find_its_selections(
                 yield function(task_input)
 
     monkeypatch.setattr(selections, "run_in_tasks", run_here)
-    monkeypatch.setattr(selections, "driver_environment", lambda _: DriverEnvironment(None))
+    monkeypatch.setattr(selections, "prepare_driver_environment", lambda _: DriverEnvironment(None))
     monkeypatch.setattr(FileSource, "read_block", reads_nothing)
     assert hash_selections(find_selections_in_tasks(no_session, request, files)) == hash_selections(
         expected

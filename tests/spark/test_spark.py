@@ -29,7 +29,7 @@ from pyspark.errors import PySparkException  # noqa: E402
 
 from kfmt_cli.errors import SessionError  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
-from kfmt_cli.spark.session import failure_reason  # noqa: E402
+from kfmt_cli.spark.session import find_failure_reason  # noqa: E402
 
 pytestmark = [
     pytest.mark.spark,
@@ -135,7 +135,7 @@ def test_why_a_query_failed_is_one_line(spark: Any) -> None:
         strict = spark.read.format("kfmt").option("mode", "FAILFAST").option("table", table)
         with pytest.raises(PySparkException) as caught:
             strict.load(str(path)).count()
-        assert re.fullmatch(message, failure_reason(caught.value))
+        assert re.fullmatch(message, find_failure_reason(caught.value))
 
 
 def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:

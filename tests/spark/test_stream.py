@@ -46,7 +46,7 @@ def offsets(source: StreamFollower, start: Any, end: Any) -> list[int]:
     """The offsets that a trigger delivers."""
     return [
         offset
-        for split in source.input_partitions(start, end)
+        for split in source.plan_input_partitions(start, end)
         for batch in read_input_partition(source.request, split)
         for offset in batch.column("offset").to_pylist()
     ]
@@ -200,9 +200,9 @@ def test_an_empty_disk_does_not_stop_the_others(partition: Path, tmp_path: Path)
     )
     start = reader.initialOffset()
     end = reader.latestOffset(start)
-    assert offsets(reader.partition_follower, start, end) == list(range(240))
+    assert offsets(reader.stream_follower, start, end) == list(range(240))
     shutil.copytree(TXN.parent, tmp_path / "empty/txn-0")
-    assert len(offsets(reader.partition_follower, end, reader.latestOffset(end))) == 736
+    assert len(offsets(reader.stream_follower, end, reader.latestOffset(end))) == 736
 
 
 def test_a_path_that_does_not_exist_is_an_error_at_the_start(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def clean(directory: Path) -> None:
 
 
 def plan_split(source: StreamFollower) -> KfmtInputPartition:
-    (split,) = source.input_partitions({}, source.latest_positions({}))
+    (split,) = source.plan_input_partitions({}, source.latest_positions({}))
     return split
 
 
@@ -85,7 +85,7 @@ def test_a_log_that_is_read_in_parts_is_not_read_after_cleaning(directory: Path)
     source = follower(directory)
     split = plan_split(source)
     halves = FileSplits(
-        file_split.with_byte_range(0, file_split.size // 2) for file_split in split.splits
+        file_split.with_byte_range(0, file_split.file_size // 2) for file_split in split.splits
     )
     clean(directory)
     with pytest.raises(UnreadableInputError, match="was cleaned while it was read in parts"):

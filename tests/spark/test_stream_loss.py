@@ -205,7 +205,7 @@ def test_a_trigger_does_not_give_less_than_it_said(
         make_unlistable(disks[0] / "orders-0", monkeypatch)
     lose(disks, loss)
     with pytest.raises(DataLossError, match=r"failOnDataLoss|offsets 200 to 479"):
-        source.input_partitions(start, end)
+        source.plan_input_partitions(start, end)
     monkeypatch.undo()
     assert len(offsets(follower(disks, fails=False), start, end)) <= 280
 
@@ -215,7 +215,7 @@ def test_offsets_that_are_gone_before_the_first_trigger_reads_them(disks: list[P
     end = source.latest_positions({})
     (disks[0] / "orders-0" / LOGS[0].name).unlink()
     with pytest.raises(DataLossError, match=r"offsets 0 to 479 were to be read, .* begins at 240"):
-        source.input_partitions({}, end)
+        source.plan_input_partitions({}, end)
 
 
 def test_a_listing_that_fails(disks: list[Path], caplog: pytest.LogCaptureFixture) -> None:
@@ -258,7 +258,7 @@ def test_a_log_that_cannot_be_read(
     """In a trigger, or in the search for its end."""
     source = follower(disks)
     end = source.latest_positions({})
-    splits = source.input_partitions({}, end)
+    splits = source.plan_input_partitions({}, end)
     unreadable = disks[0] / "orders-0" / LOGS[0].name
     unreadable.rename(unreadable.with_suffix(".away"))
     with pytest.raises(UnreadableInputError, match=rf"{unreadable}: No such file"):
@@ -295,7 +295,7 @@ def test_a_settled_directory_is_not_read_again(
     disks: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is its partition.metadata; the stream finds new and grown segments all the same."""
-    monkeypatch.setattr(stream_listing, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(stream_listing, "MIN_STABLE_SECONDS", 0.0)
     calls: list[str] = []
     for name in ("scan_directory", "read_topic_id_in"):
         monkeypatch.setattr(
@@ -326,13 +326,13 @@ def test_what_is_idle_costs_three_calls_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The directory's time, its last segment and one other file in turn; any change is found."""
-    monkeypatch.setattr(stream_listing, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(stream_listing, "MIN_STABLE_SECONDS", 0.0)
     logs = [tmp_path / f"orders-0/{base:020}.log" for base in range(0, 100, 20)]
     logs[0].parent.mkdir()
     for log in logs:
         log.write_bytes(b"")
     listings = stream_listing.StreamListing((str(tmp_path),))
-    assert listings.update()
+    assert listings.update_listing()
     calls: list[str] = []
     original_stat = os.stat
 
@@ -341,13 +341,13 @@ def test_what_is_idle_costs_three_calls_a_directory(
         return original_stat(path, **options)
 
     monkeypatch.setattr(os, "stat", counting_stat)
-    assert not listings.update()
+    assert not listings.update_listing()
     directory_calls = [path for path in calls if str(logs[0].parent) in path]
     assert directory_calls[:2] == [str(logs[0].parent), str(logs[-1])]
     assert [path for path in map(str, logs[:-1]) if path in directory_calls] == directory_calls[2:]
     assert len(directory_calls) == 3
     logs[2].write_bytes(b"changed")
-    assert any(listings.update() for _ in logs[:-1])
+    assert any(listings.update_listing() for _ in logs[:-1])
     (file,) = (file for file in listings.files_by_path[str(tmp_path)] if file.path == str(logs[2]))
     assert file.size == len(b"changed")
 

@@ -53,7 +53,7 @@ class Stream:
         end = json.loads(json.dumps(source.latest_positions(self.positions, self.budget)))
         rows = [
             tuple(row.values())
-            for split in source.input_partitions(self.positions, end)
+            for split in source.plan_input_partitions(self.positions, end)
             for batch in read_input_partition(source.request, split)
             for row in batch.to_pylist()
         ]

@@ -36,7 +36,7 @@ pytest.importorskip("pyiceberg")
 from pyiceberg.catalog.sql import SqlCatalog  # noqa: E402
 from pyiceberg.utils.config import Config  # noqa: E402
 
-from kfmt_cli.core.small_objects import store_settings  # noqa: E402
+from kfmt_cli.core.small_objects import object_store_options  # noqa: E402
 from kfmt_cli.errors import OutputError, UsageError  # noqa: E402
 from kfmt_cli.spark.lake import lake_table  # noqa: E402
 from kfmt_cli.spark.lake.table_formats.delta import DeltaOpenTable  # noqa: E402
@@ -245,7 +245,7 @@ def test_a_table_in_a_bucket(served_bucket: Bucket, logs: Path) -> None:
     segment(logs, 0).unlink()
     os.utime(segment(logs, 1440))
     export(to, logs, table="delta")
-    options = store_settings(f"{to}/") or {}
+    options = object_store_options(f"{to}/") or {}
     options |= {"allow_http": "true"}
     exported = deltalake.DeltaTable(f"{to}/records", storage_options=options).to_pyarrow_table()
     assert sorted(exported["offset"].to_pylist()) == list(range(1500))

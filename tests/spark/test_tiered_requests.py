@@ -118,7 +118,7 @@ def test_a_stream_asks_for_new_manifests_only(
     source = StreamFollower(replace(request, paths=(bucket.file("all"),)), fails_on_data_loss=False)
     bucket.requests.clear()
     end = source.latest_positions({})
-    source.input_partitions({}, end)
+    source.plan_input_partitions({}, end)
     assert set(count_requests(bucket).values()) == {1}
     bucket.requests.clear()
     for _ in range(3):
@@ -142,7 +142,7 @@ def test_a_changed_manifest_is_asked_for_again(bucket: Bucket, tmp_path: Path) -
     path.write_text(path.read_text().replace('"topic":"txn"', '"topic":"other"'))
     bucket.upload(tmp_path / "tiered", "tiered")
     bucket.requests.clear()
-    splits = source.input_partitions({}, source.latest_positions({}))
+    splits = source.plan_input_partitions({}, source.latest_positions({}))
     assert [file_split.base_offset for split in splits for file_split in split.splits] == [357]
     assert any(path.name in request for request in count_requests(bucket))
 

@@ -11,7 +11,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kfmt_cli.browse.launch import open_session, screen_text, wait_until_settled
+from kfmt_cli.browse.launch import open_session, screen_text, wait_until_idle
 from kfmt_cli.browse.screen.app import BrowserApp
 from tests.support.samples import kfmt
 
@@ -32,7 +32,7 @@ class Driver:
         """Press keys one after the other; return the text of the screen."""
         for key in keys:
             await self.pilot.press(key)
-            await wait_until_settled(self.app, self.pilot)
+            await wait_until_idle(self.app, self.pilot)
         return self.screen
 
     async def type(self, text: str) -> str:
@@ -59,7 +59,7 @@ class Driver:
     @property
     def rows(self) -> tuple[int, int]:
         """The selected lines of the batches and of the records."""
-        return self.app.panes.batches.cursor, self.app.panes.records.cursor
+        return self.app.log_panes.batch_pane.cursor_row, self.app.log_panes.record_pane.cursor_row
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ async def open_browser(
     """Open the browser on paths."""
     app = BrowserApp(open_session(tuple(map(str, paths))), **options)
     async with app.run_test(size=size) as pilot:
-        await wait_until_settled(app, pilot)
+        await wait_until_idle(app, pilot)
         yield Driver(app, pilot)
 
 

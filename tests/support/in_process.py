@@ -34,7 +34,7 @@ PIPE_CAPACITY = 1 << 16  # bytes that are in a pipe before anybody reads
 # Caches by path; another run may find other content there.
 _CACHES_BY_PATH: tuple[Callable[[], object], ...] = (
     mounts.MOUNTS.clear,
-    credentials.CREDENTIALS.by_location.clear,
+    credentials.CREDENTIALS.credentials_by_host.clear,
     *(
         function.cache_clear
         for function in (
@@ -46,7 +46,7 @@ _CACHES_BY_PATH: tuple[Callable[[], object], ...] = (
     repository.repository_root.cache_clear,
     registry_schemas._replay_registry.cache_clear,
     settings_resolver._load_metadata_configs.cache_clear,
-    remote_end._read_remote_ends.cache_clear,
+    remote_end._read_remote_end_offsets.cache_clear,
     bounds._read_index_entries.cache_clear,
     *(
         function.cache_clear

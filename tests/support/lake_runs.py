@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kfmt_cli.arrow.export.atomic_files import read_file_bytes, remove_unfinished
+from kfmt_cli.arrow.export.atomic_files import read_file_bytes, remove_unfinished_files
 from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.spark import split_processing
@@ -68,7 +68,7 @@ def export(
     context = JobContext(None, request, str(target), format_, lambda _: None, options, files)
     context.preparation = export_job.prepare(context)
     summary = export_job.run_job(context)
-    remove_unfinished(str(target))
+    remove_unfinished_files(str(target))
     return summary
 
 

@@ -21,7 +21,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 def block_index(log: Path, batch_filter: BatchFilter | None = None) -> BlockIndex:
     outline = BlockIndex(classify_file(str(log), str(log)), batch_filter)
-    outline.extend()
+    outline.extend_index()
     return outline
 
 
@@ -33,8 +33,8 @@ def log_row_view(
 
 def selected_batch(log: Path, row: int = 0) -> SelectedBatch:
     view = log_row_view(log)
-    file = view.index.file
-    return SelectedBatch(file, *view.find_batch(row), find_decoder(file_topic(file)))
+    file = view.block_index.file
+    return SelectedBatch(file, *view.locate_batch(row), find_decoder(file_topic(file)))
 
 
 def without_ansi(lines: list[str]) -> list[str]:

@@ -17,7 +17,7 @@ def with_crc(batch: bytes) -> bytes:
 
 def batch_of(records: bytes, attributes: int, count: int, base_offset: int = 0) -> bytes:
     """A batch of magic 2 with these bytes as its records."""
-    header = RECORD_BATCH.write(
+    header = RECORD_BATCH.encode_row(
         {
             "base_offset": base_offset,
             "batch_length": 49 + len(records),
@@ -44,7 +44,7 @@ def compressed_batch(codec: int, compressed: bytes, count: int, base_offset: int
 
 def record(key: bytes | None, value: bytes | None, offset_delta: int = 0) -> bytes:
     """A record without headers."""
-    return RECORD.write(
+    return RECORD.encode_row(
         {
             "attributes": 0,
             "timestamp_delta": 0,

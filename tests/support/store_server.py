@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.core.file_systems import file_system_at
+from kfmt_cli.core.file_systems import file_system_and_path
 from tests.support.samples import ORDERS
 
 
@@ -28,7 +28,7 @@ class Bucket:
 
     def upload(self, directory: Path, path: str) -> str:
         """Upload a directory; return its URL."""
-        system, store_path = file_system_at(f"{self.url}/{path}")
+        system, store_path = file_system_and_path(f"{self.url}/{path}")
         for file in sorted(directory.rglob("*")):
             if file.is_file():
                 name = f"{store_path}/{file.relative_to(directory)}"

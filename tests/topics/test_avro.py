@@ -11,7 +11,7 @@ import pytest
 
 fastavro = pytest.importorskip("fastavro", reason="the extra schema is not installed")
 
-from kfmt_cli.topics.avro import _max_value_count, avro_schema_reader  # noqa: E402
+from kfmt_cli.topics.avro import _compute_max_value_count, avro_schema_reader  # noqa: E402
 
 ROW_SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -90,7 +90,7 @@ def test_a_schema_is_bounded_if_no_value_of_it_repeats_or_nests(
     schema: Any, is_unbounded: bool
 ) -> None:
     names = {"Row": ROW_SCHEMA, "Tree": TREE_SCHEMA, "Held": {"type": "array", "items": "int"}}
-    assert isinf(_max_value_count(schema, names, {})) == is_unbounded
+    assert isinf(_compute_max_value_count(schema, names, {})) == is_unbounded
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import kfmt_cli
 from kfmt_cli.broker.state import REPLAYS, create_replay
-from kfmt_cli.log.record_stream import Record
+from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.topics import DECODED_TOPICS, find_decoder, find_known_topic
 from tests.broker.test_state import built, of, state
 from tests.support.samples import Row, kfmt
@@ -211,7 +211,7 @@ def test_records_of_other_topics_of_such_a_name_are_shown_as_they_are(
 def test_no_bytes_end_a_replay(topic: str, records: list[tuple[bytes, bytes]]) -> None:
     replay = create_replay(topic)
     for offset, (key, value) in enumerate(records):
-        replay.apply_record(Record(offset, key, value))
+        replay.apply_record(StreamedRecord(offset, key, value))
     replay.sorted_rows()
     decoder = find_decoder(topic)
     assert decoder is not None

@@ -143,8 +143,11 @@ def test_every_message_of_kafka_is_written_and_read_back(layout: Layout) -> None
     @settings(max_examples=8, deadline=None)
     @given(layout_rows(layout), st.data())
     def check(values: dict[str, Any], data: st.DataObject) -> None:
-        encoded = layout.write(values)
-        assert layout.read(encoded, 0, len(encoded), BufferOrigin("x")) == (values, len(encoded))
+        encoded = layout.encode_row(values)
+        assert layout.read_row(encoded, 0, len(encoded), BufferOrigin("x")) == (
+            values,
+            len(encoded),
+        )
         tree = read_field_tree(layout, encoded, 0, len(encoded))
         assert tree.is_complete
         assert tree.end == len(encoded)
@@ -155,7 +158,7 @@ def test_every_message_of_kafka_is_written_and_read_back(layout: Layout) -> None
         if corrupt:
             corrupt[position] ^= data.draw(st.integers(1, 255))
         try:
-            layout.read(bytes(corrupt), 0, len(corrupt), BufferOrigin("x"))
+            layout.read_row(bytes(corrupt), 0, len(corrupt), BufferOrigin("x"))
         except DecodeError as error:
             assert not read_field_tree(layout, bytes(corrupt), 0, len(corrupt)).is_complete
             assert error.reason  # noqa: PT017
@@ -194,7 +197,7 @@ def test_a_version_has_the_fields_that_the_notation_says() -> None:
     first_version, last_version = layout_at_version(MESSAGE, 0), layout_at_version(MESSAGE, 3)
     member: dict[str, Any] = {"id": "a"}
     values: dict[str, Any] = {"offset": 1, "note": "x", "members": [member]}
-    assert first_version.write(values) == bytes(7) + b"\1\0\1x\0\0\0\1\0\1a"
+    assert first_version.encode_row(values) == bytes(7) + b"\1\0\1x\0\0\0\1\0\1a"
     member = {"id": "a", "tags": b"t"}
     values = {
         "offset": 1,
@@ -204,8 +207,8 @@ def test_a_version_has_the_fields_that_the_notation_says() -> None:
         "topic_id": format_uuid(bytes(16)),
     }
     data = bytes(7) + b"\1\0\0\0\2\0\2\2a\2t\0\1\0\x10" + bytes(16)
-    assert last_version.write(values) == data
-    assert last_version.read(data, 0, len(data), BufferOrigin("x")) == (values, len(data))
+    assert last_version.encode_row(values) == data
+    assert last_version.read_row(data, 0, len(data), BufferOrigin("x")) == (values, len(data))
     with pytest.raises(ValueError, match="versions 0 to 3, not 4"):
         layout_at_version(MESSAGE, 4)
 
@@ -219,8 +222,8 @@ def test_tagged_fields_that_are_not_known_are_kept() -> None:
         "members": [],
         "unknown_tagged_fields": {"7": b"later"},
     }
-    data = layout.write(values)
-    assert layout.read(data, 0, len(data), BufferOrigin("x")) == (values, len(data))
+    data = layout.encode_row(values)
+    assert layout.read_row(data, 0, len(data), BufferOrigin("x")) == (values, len(data))
 
 
 def leaves(node: FieldNode) -> Iterator[FieldNode]:
@@ -234,7 +237,7 @@ def leaves(node: FieldNode) -> Iterator[FieldNode]:
 
 def test_a_tree_shows_the_fields_before_an_error() -> None:
     layout = layout_at_version(MESSAGE, 0)
-    data = layout.write({"offset": 1, "note": "abc", "members": [{"id": "a"}, {"id": "b"}]})
+    data = layout.encode_row({"offset": 1, "note": "abc", "members": [{"id": "a"}, {"id": "b"}]})
     expected = [
         (leaf.name, leaf.start, leaf.end, leaf.value)
         for leaf in leaves(read_field_tree(layout, data, 0, len(data)))

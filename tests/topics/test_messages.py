@@ -152,9 +152,9 @@ def test_a_message_is_written_and_read_back_and_damage_is_said(name: str, versio
     @settings(max_examples=8, deadline=None)
     @given(layout_rows(layout), st.data())
     def check(values: dict[str, Any], data: st.DataObject) -> None:
-        encoded = layout.write(values)
+        encoded = layout.encode_row(values)
         message = read_message(layout, encoded, 0, len(encoded))
-        assert (message.values, message.end, message.error) == (values, len(encoded), None)
+        assert (message.values, message.end_position, message.error) == (values, len(encoded), None)
         json.dumps(message_to_json(layout, values), allow_nan=False)
         if not encoded:
             return
@@ -179,7 +179,7 @@ def test_fields_before_an_error_are_kept() -> None:
         "metadata": "note",
         "commit_timestamp": 1,
     }
-    truncated = layout.write(values)[:-1]
+    truncated = layout.encode_row(values)[:-1]
     message = read_message(layout, truncated, 0, len(truncated))
     assert message.values == {"offset": 7, "leader_epoch": 2, "metadata": "note"}
     assert message.error == "byte 18, commit_timestamp › 8 bytes needed, 7 left"
@@ -198,7 +198,7 @@ def test_any_bytes_are_answered(topic: str, key: bytes | None, value: bytes | No
         decoder.decode_value(key, value),
     ):
         if message is not None:
-            json.dumps(message.values, allow_nan=False)
+            json.dumps(message.json_values, allow_nan=False)
 
 
 # Kafka's own classes.
@@ -288,7 +288,7 @@ def test_kafkas_own_classes_read_what_is_written() -> None:
                 continue  # elsewhere null is the default, which Kafka does not write
             values = random_value(layout, rng, full, tagged)
             line = f"{java_class(name)} {version} "
-            requests.append((line, values, layout.write(values), layout))
+            requests.append((line, values, layout.encode_row(values), layout))
     lines = "".join(f"{line}{data.hex()}\n" for line, _, data, _ in requests)
     command = java(KAFKA_VERSION, str(ROOT / "tests/support/Messages.java"))
     result = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)

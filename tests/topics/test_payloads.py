@@ -111,8 +111,8 @@ def test_trailing_bytes_after_a_metadata_record_are_an_error(
     no_op = b"\x01\x14\x00\x00"  # frame, type, version, no tagged fields
     message = decoder.decode_value(None, no_op + trailing)
     assert message is not None
-    assert (message.name, message.values["data"]) == ("NoOpRecord", {})
-    assert (message.error, message.values.get("note")) == (error, error)
+    assert (message.message_name, message.json_values["data"]) == ("NoOpRecord", {})
+    assert (message.error, message.json_values.get("note")) == (error, error)
 
 
 def test_a_key_of_a_group_may_have_more_after_it() -> None:
@@ -124,7 +124,7 @@ def test_a_key_of_a_group_may_have_more_after_it() -> None:
         message = decoder.decode_key(key + trailing)
         assert message is not None
         assert message.error is None
-        assert message.values["data"] == {"group": "one", "topic": "t", "partition": 5}
+        assert message.json_values["data"] == {"group": "one", "topic": "t", "partition": 5}
 
 
 @pytest.mark.parametrize(

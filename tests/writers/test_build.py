@@ -13,7 +13,7 @@ import pytest
 
 from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.record import RECORD_ROW
-from kfmt_cli.writers.build.jsonl import AttributesJson, Batch, ControlJson, Record
+from kfmt_cli.writers.build.jsonl import AttributesJson, BatchLine, ControlJson, RecordLine
 from tests.support.samples import (
     NOWHERE,
     ORDERS,
@@ -229,7 +229,7 @@ def test_an_edited_dump(tmp_path: Path) -> None:
 
 
 def test_every_name_of_a_dump_is_known_to_build() -> None:
-    for row_type, line in ((BATCH_ROW, Batch), (RECORD_ROW, Record)):
+    for row_type, line in ((BATCH_ROW, BatchLine), (RECORD_ROW, RecordLine)):
         fields = {field.encode_name for field in msgspec.structs.fields(line)}
         assert {column.name for column in row_type.columns} <= fields
     members_by_column = {

@@ -29,7 +29,7 @@ from kfmt_cli.log import reader
 from kfmt_cli.writers.build.batch_drafts import BatchBounds
 from kfmt_cli.writers.convert import converter as convert
 from kfmt_cli.writers.convert.converter import ConversionCounts, Converter
-from kfmt_cli.writers.output import stage_output
+from kfmt_cli.writers.output import open_staging_directory
 from kfmt_cli.writers.segment_writer import SegmentWriter
 from tests.support.samples import UPGRADED, Row, environment, kfmt
 from tests.support.segments import positions, write
@@ -171,7 +171,7 @@ def message(offset: int, value: bytes, attributes: int = 0, *, is_corrupt: bool 
         "key": None,
         "value": value,
     }
-    body = MESSAGE_V1.write(values)
+    body = MESSAGE_V1.encode_row(values)
     return body[:12] + struct.pack(">I", zlib.crc32(body[16:]) ^ is_corrupt) + body[16:]
 
 
@@ -236,12 +236,14 @@ def convert_and_verify(source: Path, out: Path) -> ConversionCounts:
     """The counts of one converted log, which is written and read back."""
     name = f"{0:020}.log"
     converter = Converter(None, BatchBounds(), DecompressionLimit.from_option(None), 2)
-    with stage_output(str(out)) as staging:
+    with open_staging_directory(str(out)) as staging:
         writer = SegmentWriter(staging, name, 0)
-        counts = converter.convert(classify_file(str(source / name), name), writer, lambda _: None)
+        counts = converter.convert_log(
+            classify_file(str(source / name), name), writer, lambda _: None
+        )
         writer.close()
     new = classify_file(str(out / name), name)
-    assert converter.convert(new, None, lambda _: None).digest == counts.digest
+    assert converter.convert_log(new, None, lambda _: None).digest == counts.digest
     assert kfmt("verify-crc", "--deep", "--strict", out).code == 0
     return counts
 
@@ -259,9 +261,9 @@ def test_offsets_that_overlap_are_omitted_wherever_a_block_ends(
     results = []
     for block_bytes in (1 << 16, 1, 300, 700):
         monkeypatch.setattr(reader, "FIRST_BLOCK_BYTES", block_bytes)
-        monkeypatch.setattr(reader, "BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(reader, "MAX_BLOCK_BYTES", block_bytes)
         for chunk_bytes in (1 << 18, 1, 700):
-            monkeypatch.setattr(convert, "CHUNK_BYTES", chunk_bytes)
+            monkeypatch.setattr(convert, "MAX_DECOMPRESSED_CHUNK_BYTES", chunk_bytes)
             counts = convert_and_verify(source, tmp_path / f"out-{block_bytes}-{chunk_bytes}")
             findings = {(finding.position, finding.code.name) for finding in counts.findings}
             results.append((counts.messages, counts.digest, counts.left_out, findings))

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.writers.output import Staging
+from kfmt_cli.writers.output import StagingDirectory
 from tests.support.samples import ORDERS, kfmt
 
 
 def lost_race_message(destination: Path, name: str, force: bool | None) -> str:
     """The error of a run whose DST another run creates, with a file, before it commits."""
-    staging = Staging(str(destination), force)
+    staging = StagingDirectory(str(destination), force)
     staging.write_file("a.log", b"ours")
     destination.mkdir()
     (destination / name).write_bytes(b"theirs")
     with pytest.raises(UsageError) as refused:
-        staging.commit()
+        staging.commit_files()
     staging.discard()
     assert [path.name for path in destination.parent.iterdir()] == [destination.name]
     assert (destination / name).read_bytes() == b"theirs"

@@ -196,7 +196,7 @@ def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.M
         directory = broken_copy(tmp_path / str(force))
         (directory / f"{240:020}.index").write_bytes(b"")
         run = CommonOptions("never").start_run(rebuilding.REBUILD_RESULT)
-        task = rebuilding.RebuildIndexCommand(run, 4096, force, all_files=False)
+        task = rebuilding.RebuildIndexCommand(run, 4096, force, writes_all_files=False)
         if force:
             task.rebuild((str(directory),), None)
         else:

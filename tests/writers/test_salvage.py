@@ -15,7 +15,7 @@ import pytest
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.log import reader as log_reader
-from kfmt_cli.writers.salvage.holes import NO_END, LogHole, sequence_mask
+from kfmt_cli.writers.salvage.holes import NO_NEXT_OFFSET, LogHole, increasing_offsets_mask
 from kfmt_cli.writers.salvage.salvager import Salvager
 from tests.support.samples import ORDERS, TXN, Done, Row, environment, kfmt, sample_name
 from tests.support.segments import DAMAGES, positions, with_bytes, write
@@ -145,7 +145,7 @@ def test_the_batch_that_its_neighbours_contradict_is_omitted(
     next_offsets: list[int],
     expected: list[int],
 ) -> None:
-    mask = sequence_mask(
+    mask = increasing_offsets_mask(
         np.array(base_offsets, int), np.array(last_offsets, int), previous_offset, next_offsets
     )
     assert mask.astype(int).tolist() == expected
@@ -314,8 +314,8 @@ def test_it_is_the_same_whatever_a_block_holds_and_on_any_threads(
         out = bytearray()
         holes: list[LogHole] = []
         file = classify_file(str(log), log.name)
-        result = Salvager(DecompressionLimit(), jobs).salvage(
-            file, NO_END, out.extend, holes.append
+        result = Salvager(DecompressionLimit(), jobs).salvage_log(
+            file, NO_NEXT_OFFSET, out.extend, holes.append
         )
         rows = [{name: getattr(hole, name) for name in LogHole.__slots__} for hole in holes]
         return bytes(out), rows, result.batches_after
@@ -326,5 +326,5 @@ def test_it_is_the_same_whatever_a_block_holds_and_on_any_threads(
     assert all(row["last_offset"] - row["first_offset"] == 6 for row in expected[1][:-1])
     assert run(3) == expected
     monkeypatch.setattr(log_reader, "FIRST_BLOCK_BYTES", 5_000)
-    monkeypatch.setattr(log_reader, "BLOCK_BYTES", 10_000)
+    monkeypatch.setattr(log_reader, "MAX_BLOCK_BYTES", 10_000)
     assert run(2) == expected

@@ -10,7 +10,7 @@ import pytest
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.writers.salvage import holes as holes_module
-from kfmt_cli.writers.salvage.holes import NO_END, LogHole
+from kfmt_cli.writers.salvage.holes import NO_NEXT_OFFSET, LogHole
 from kfmt_cli.writers.salvage.salvager import Salvager
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.support.segments import positions, with_bytes, write
@@ -140,7 +140,7 @@ def test_a_producer_of_an_earlier_log_is_known(tmp_path: Path) -> None:
 def test_much_that_is_damaged_is_split_as_it_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holes_module, "MAX_PENDING_BYTES", 30_000)
+    monkeypatch.setattr(holes_module, "MAX_PENDING_REMAINS_BYTES", 30_000)
     log = many_batches(tmp_path / "in-0")
     data = bytearray(log.read_bytes())
     starts = positions(bytes(data))[:-1]
@@ -149,8 +149,10 @@ def test_much_that_is_damaged_is_split_as_it_comes(
     log.write_bytes(data)
     out = bytearray()
     holes: list[LogHole] = []
-    salvager = Salvager(DecompressionLimit(), 2, keeps_remains=True)
-    result = salvager.salvage(classify_file(str(log), log.name), NO_END, out.extend, holes.append)
+    salvager = Salvager(DecompressionLimit(), 2, recovers_remains=True)
+    result = salvager.salvage_log(
+        classify_file(str(log), log.name), NO_NEXT_OFFSET, out.extend, holes.append
+    )
     salvaged = write(tmp_path / "out-0", bytes(out))
     records = kfmt("dump", salvaged, "--records", "--json").of("record")
     assert [record["offset"] for record in records] == list(range(12_000))

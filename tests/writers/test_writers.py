@@ -19,7 +19,7 @@ from kfmt_cli.formats.batch import CODECS, RECORD
 from kfmt_cli.log.block import Block, split_runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.log_opening import open_log
-from kfmt_cli.writers.batches import STORED_FIELDS, DraftTable, EncodedBatches, encode_batches
+from kfmt_cli.writers.batches import CALLER_FIELDS, DraftTable, EncodedBatches, encode_batches
 from tests.support.samples import every_log, sample_name
 
 SAMPLES = [log for log in every_log() if log.stat().st_size]
@@ -36,7 +36,7 @@ def rewritten(block: Block) -> EncodedBatches:
     """The block's batches, encoded from the records read from them."""
     records = read_records(block, DecompressionLimit())
     drafts = DraftTable.zeros(len(block.batches))
-    for name in STORED_FIELDS:
+    for name in CALLER_FIELDS:
         drafts[name] = block.batches[name]
     return encode_batches(drafts, records)
 
@@ -49,7 +49,7 @@ def pairs(block: Block) -> list[tuple[int, bytes, bytes]]:
         (
             int(batches["compression"][i]),
             block.data[int(batches["start"][i]) : int(batches["end"][i])],
-            bytes(encoded.data[int(encoded.starts[i]) : int(encoded.ends[i])]),
+            bytes(encoded.data[int(encoded.start_positions[i]) : int(encoded.end_positions[i])]),
         )
         for i in range(len(batches))
         if batches["timestamp_type"][i] == 0  # LogAppendTime loses the producer's deltas
@@ -147,7 +147,7 @@ RECORDS = st.lists(
 def test_the_bulk_encoder_writes_what_the_layout_writes(
     records: list[dict[str, object]],
 ) -> None:
-    expected = b"".join(RECORD.write(record) for record in records)  # type: ignore[arg-type]
+    expected = b"".join(RECORD.encode_row(record) for record in records)  # type: ignore[arg-type]
     starts: IntArray = np.array([0])
     ends: IntArray = np.array([len(expected)])
     columns = RECORD.decode_columns(expected, starts, ends, len(records))

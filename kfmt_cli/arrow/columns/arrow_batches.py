@@ -25,13 +25,13 @@ MAX_BATCH_ROWS = 32768
 class ArrowRows:
     """Rows to convert to Arrow."""
 
-    rows: ColumnarRows
+    columnar_rows: ColumnarRows
     batches: Table | None = None
-    batch_index: IntArray | None = None
+    batch_row_indexes: IntArray | None = None
     """Each record's row in `batches`."""
 
     def __len__(self) -> int:
-        return len(self.rows.table)
+        return len(self.columnar_rows.table)
 
     def has_column(self, name: str) -> bool:
         """Whether the rows, or their batches, have this column."""
@@ -40,53 +40,57 @@ class ArrowRows:
                 self.batches is not None
                 and name.removeprefix(BATCH_PREFIX) in self.batches.index_by_name
             )
-        return name in self.rows.table.index_by_name
+        return name in self.columnar_rows.table.index_by_name
 
     def __getitem__(self, name: str) -> IntArray:
         if name.startswith(BATCH_PREFIX):
             assert self.batches is not None
-            assert self.batch_index is not None
-            column: IntArray = self.batches[name.removeprefix(BATCH_PREFIX)][self.batch_index]
+            assert self.batch_row_indexes is not None
+            column: IntArray = self.batches[name.removeprefix(BATCH_PREFIX)][self.batch_row_indexes]
             return column
-        return self.rows.table[name]
+        return self.columnar_rows.table[name]
 
-    def slice_rows(self, first: int, end: int) -> ArrowRows:
+    def slice_rows(self, first_row: int, end_row: int) -> ArrowRows:
         """Rows first..end-1."""
-        if (first, end) == (0, len(self)):
+        if (first_row, end_row) == (0, len(self)):
             return self
-        batch_index = None if self.batch_index is None else self.batch_index[first:end]
-        return ArrowRows(self.rows.slice_rows(first, end), self.batches, batch_index)
+        batch_row_indexes = (
+            None if self.batch_row_indexes is None else self.batch_row_indexes[first_row:end_row]
+        )
+        return ArrowRows(
+            self.columnar_rows.slice_rows(first_row, end_row), self.batches, batch_row_indexes
+        )
 
 
 def arrow_rows(rows: NestedRows) -> ArrowRows:
     """The rows to convert: inner rows with their batches if they exist, else outer rows."""
     if rows.inner is None:
         return ArrowRows(rows.outer)
-    batch_index = np.repeat(np.arange(len(rows.outer)), np.diff(rows.inner_ends, prepend=0))
-    return ArrowRows(rows.inner, rows.outer.table, batch_index)
+    batch_row_indexes = np.repeat(np.arange(len(rows.outer)), np.diff(rows.inner_ends, prepend=0))
+    return ArrowRows(rows.inner, rows.outer.table, batch_row_indexes)
 
 
-def split_rows(rows: ArrowRows, max_rows: int = MAX_BATCH_ROWS) -> Iterator[ArrowRows]:
+def split_arrow_rows(rows: ArrowRows, max_rows: int = MAX_BATCH_ROWS) -> Iterator[ArrowRows]:
     """Split rows so that each part fits in Arrow's 32-bit offsets and a worker's memory."""
-    table = rows.rows.table
-    sizes = [
+    table = rows.columnar_rows.table
+    byte_counts = [
         table[f"{leaf.table_column}_size"].clip(0)
-        for leaf in rows.rows.type.leaves
-        if leaf.kind.is_bytes
+        for leaf in rows.columnar_rows.type.leaves
+        if leaf.kind.is_byte_range
     ]
-    sizes += [
+    byte_counts += [
         64 * table[leaf.table_column]
-        for leaf in rows.rows.type.leaves
+        for leaf in rows.columnar_rows.type.leaves
         if leaf.kind is ColumnKind.HEADERS
     ]
-    ends = np.cumsum(sum(sizes, start=np.zeros(len(rows), np.int64)))
-    first = 0
-    while first < len(rows):
-        previous_bytes = int(ends[first - 1]) if first else 0
-        end = int(np.searchsorted(ends, previous_bytes + MAX_BATCH_BYTES, "right"))
-        end = min(max(end, first + 1), first + max_rows, len(rows))
-        yield rows.slice_rows(first, end)
-        first = end
+    cumulative_bytes = np.cumsum(sum(byte_counts, start=np.zeros(len(rows), np.int64)))
+    first_row = 0
+    while first_row < len(rows):
+        previous_bytes = int(cumulative_bytes[first_row - 1]) if first_row else 0
+        end_row = int(np.searchsorted(cumulative_bytes, previous_bytes + MAX_BATCH_BYTES, "right"))
+        end_row = min(max(end_row, first_row + 1), first_row + max_rows, len(rows))
+        yield rows.slice_rows(first_row, end_row)
+        first_row = end_row
 
 
 def arrow_batch(
@@ -99,8 +103,8 @@ def arrow_batch(
     selected_columns = tuple(columns)
     column_arrays = []
     for column in selected_columns:
-        array = create_shared_column(column.name, len(rows))
-        column_arrays.append(column_array(rows, column) if array is None else array)
+        shared_array = create_shared_column(column.name, len(rows))
+        column_arrays.append(column_array(rows, column) if shared_array is None else shared_array)
     return pa.RecordBatch.from_arrays(column_arrays, schema=arrow_schema(selected_columns))
 
 
@@ -108,30 +112,30 @@ def column_array(rows: ArrowRows, column: Column) -> pa.Array:
     """A column as an array of its kind; null if the rows have no such column."""
     if not rows.has_column(column.table_column):
         return pa.nulls(len(rows), arrow_type(column))
-    columnar_rows, values = rows.rows, rows[column.table_column]
-    is_valid = _validity_mask(rows, column, values)
-    if column.kind.is_bytes:
+    columnar_rows, column_values = rows.columnar_rows, rows[column.table_column]
+    valid_mask = _validity_mask(rows, column, column_values)
+    if column.kind.is_byte_range:
         sizes = rows[f"{column.table_column}_size"]
-        if is_valid is not None:
-            sizes = np.where(is_valid, sizes, -1)
-        binary_array = arrays.binary_array(columnar_rows.data, values, sizes)
+        if valid_mask is not None:
+            sizes = np.where(valid_mask, sizes, -1)
+        binary_array = arrays.binary_array(columnar_rows.data, column_values, sizes)
         return binary_array if column.kind is ColumnKind.BYTES else arrays.text_array(binary_array)
     if column.unit == MS_UNIT:
-        return arrays.timestamp_array(values, is_valid)
+        return arrays.timestamp_array(column_values, valid_mask)
     if column.kind is ColumnKind.HEADERS:
-        has_headers = np.ones(len(rows), np.bool_) if is_valid is None else is_valid
+        header_mask = np.ones(len(rows), np.bool_) if valid_mask is None else valid_mask
         first_headers = rows[f"{column.table_column}_first"]
         return arrays.header_array(
-            columnar_rows.data, columnar_rows.children, first_headers, values, has_headers
+            columnar_rows.data, columnar_rows.children, first_headers, column_values, header_mask
         )
     if column.kind is ColumnKind.FLAG:
-        return arrays.flag_array(values, is_valid)
+        return arrays.flag_array(column_values, valid_mask)
     if column.kind is ColumnKind.CHOICE:
-        return arrays.choice_array(values, column.choices, is_valid)
-    return arrays.integer_array(values, arrow_type(column), is_valid)
+        return arrays.choice_array(column_values, column.choices, valid_mask)
+    return arrays.integer_array(column_values, arrow_type(column), valid_mask)
 
 
-def _validity_mask(rows: ArrowRows, column: Column, values: IntArray) -> BoolArray | None:
+def _validity_mask(rows: ArrowRows, column: Column, column_values: IntArray) -> BoolArray | None:
     """Mask of rows with a value; None if all have one."""
     masks: list[BoolArray] = []
     if column.presence_column:
@@ -139,8 +143,8 @@ def _validity_mask(rows: ArrowRows, column: Column, values: IntArray) -> BoolArr
     if column.present_if:
         masks.append(rows[column.present_if[0]] == column.present_if[1])
     if column.null_value is not None:
-        masks.append(values != column.null_value)
+        masks.append(column_values != column.null_value)
     if not masks:
         return None
-    is_valid: BoolArray = np.logical_and.reduce(masks)
-    return None if is_valid.all() else is_valid
+    valid_mask: BoolArray = np.logical_and.reduce(masks)
+    return None if valid_mask.all() else valid_mask

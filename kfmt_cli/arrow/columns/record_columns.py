@@ -22,8 +22,8 @@ def int_values(column: pa.Array, null_value: int = -1) -> IntArray:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     filled_column = pc.fill_null(column.cast(pa.int64()), null_value)
-    values: IntArray = filled_column.to_numpy(zero_copy_only=False)
-    return values
+    integers: IntArray = filled_column.to_numpy(zero_copy_only=False)
+    return integers
 
 
 def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
@@ -31,41 +31,47 @@ def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
 
     rows: with the columns offset, timestamp_ms, timestamp_type, key, value, headers.
     """
-    table = RecordTable.zeros_with_columns(BUILD_COLUMNS, len(rows))
-    buffers = _ColumnBuffers()
-    table.offset = int_values(rows.column("offset"))
-    table.timestamp = int_values(rows.column("timestamp_ms"), NO_TIMESTAMP)
-    table.has_timestamp = 1
-    is_log_append = pc.equal(rows.column("timestamp_type"), TIMESTAMP_TYPE_NAMES[LOG_APPEND_TIME])
-    table.timestamp_type = int_values(is_log_append, 0)
-    table.key, table.key_size = buffers.append(rows.column("key"))
-    table.value, table.value_size = buffers.append(rows.column("value"))
-    headers: IntArray = np.zeros((4, 0), np.int64)
+    record_table = RecordTable.zeros_with_columns(BUILD_COLUMNS, len(rows))
+    column_buffers = _ColumnBuffers()
+    record_table.offset = int_values(rows.column("offset"))
+    record_table.timestamp = int_values(rows.column("timestamp_ms"), NO_TIMESTAMP)
+    record_table.has_timestamp = 1
+    log_append_mask = pc.equal(rows.column("timestamp_type"), TIMESTAMP_TYPE_NAMES[LOG_APPEND_TIME])
+    record_table.timestamp_type = int_values(log_append_mask, 0)
+    record_table.key, record_table.key_size = column_buffers.append_column(rows.column("key"))
+    record_table.value, record_table.value_size = column_buffers.append_column(rows.column("value"))
+    header_columns: IntArray = np.zeros((4, 0), np.int64)
     header_lists = rows.column("headers")
     header_counts = int_values(pc.list_value_length(header_lists), 0)
     if header_counts.any():
-        table.headers, table.headers_first = header_counts, np.cumsum(header_counts) - header_counts
+        record_table.headers, record_table.headers_first = (
+            header_counts,
+            np.cumsum(header_counts) - header_counts,
+        )
         header_items = header_lists.flatten()
-        headers = np.array(
+        header_columns = np.array(
             [
-                *buffers.append(_header_keys(header_items)),
-                *buffers.append(header_items.field("value")),
+                *column_buffers.append_column(_header_keys(header_items)),
+                *column_buffers.append_column(header_items.field("value")),
             ]
         )
-        header_sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD_BYTES
+        header_sizes = header_columns[1] + header_columns[3].clip(0) + HEADER_OVERHEAD_BYTES
         header_ends = np.concatenate([[0], np.cumsum(header_sizes)])
-        table["header_bytes"] = (
-            header_ends[table.headers_first + header_counts] - header_ends[table.headers_first]
+        record_table["header_bytes"] = (
+            header_ends[record_table.headers_first + header_counts]
+            - header_ends[record_table.headers_first]
         )
-    return RecordColumns(buffers.data(), table, headers, np.zeros(0, np.int64))
+    return RecordColumns(
+        column_buffers.to_bytes(), record_table, header_columns, np.zeros(0, np.int64)
+    )
 
 
-def _header_keys(items: pa.StructArray) -> pa.Array:
+def _header_keys(header_items: pa.StructArray) -> pa.Array:
     """The stored bytes of header keys."""
-    keys = items.field("key").cast(pa.binary())
-    if items.type.get_field_index("key_bytes") < 0:  # consumer columns, or an older export
+    keys = header_items.field("key").cast(pa.binary())
+    if header_items.type.get_field_index("key_bytes") < 0:  # consumer columns, or an older export
         return keys
-    return pc.coalesce(items.field("key_bytes"), keys)
+    return pc.coalesce(header_items.field("key_bytes"), keys)
 
 
 class _ColumnBuffers:
@@ -73,27 +79,27 @@ class _ColumnBuffers:
 
     def __init__(self) -> None:
         self._chunks: list[memoryview] = []
-        self._size = 0
+        self._total_bytes = 0
 
-    def append(self, column: pa.Array) -> tuple[IntArray, IntArray]:
+    def append_column(self, column: pa.Array) -> tuple[IntArray, IntArray]:
         """Append a column; returns the start and size of each value, size -1 for null."""
         column = column.cast(pa.binary()) if column.type != pa.binary() else column
-        _, offset_buffer, data = column.buffers()
-        offsets: np.ndarray[tuple[int, ...], np.dtype[np.int32]] = np.zeros(1, np.int32)
+        _, offset_buffer, value_buffer = column.buffers()
+        value_offsets: np.ndarray[tuple[int, ...], np.dtype[np.int32]] = np.zeros(1, np.int32)
         if offset_buffer is not None:
-            offsets = np.frombuffer(offset_buffer, np.int32)[
+            value_offsets = np.frombuffer(offset_buffer, np.int32)[
                 column.offset : column.offset + len(column) + 1
             ]
-        first_byte, end_byte = int(offsets[0]), int(offsets[-1])
-        starts = offsets[:-1].astype(np.int64) - first_byte + self._size
-        sizes = np.diff(offsets).astype(np.int64)
+        first_byte, end_byte = int(value_offsets[0]), int(value_offsets[-1])
+        value_starts = value_offsets[:-1].astype(np.int64) - first_byte + self._total_bytes
+        value_sizes = np.diff(value_offsets).astype(np.int64)
         if column.null_count:
-            sizes[pc.is_null(column).to_numpy(zero_copy_only=False)] = -1
-        if data is not None:
-            self._chunks.append(memoryview(data)[first_byte:end_byte])
-            self._size += end_byte - first_byte
-        return starts, sizes
+            value_sizes[pc.is_null(column).to_numpy(zero_copy_only=False)] = -1
+        if value_buffer is not None:
+            self._chunks.append(memoryview(value_buffer)[first_byte:end_byte])
+            self._total_bytes += end_byte - first_byte
+        return value_starts, value_sizes
 
-    def data(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """All bytes."""
         return b"".join(self._chunks)

@@ -58,10 +58,14 @@ def to_spark_kafka_columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.Record
     known_type_names = pa.array(list(_NUMBER_BY_TIMESTAMP_TYPE), pa.string())
     type_numbers = pa.array(list(_NUMBER_BY_TIMESTAMP_TYPE.values()), pa.int32())
     timestamp_types = type_numbers.take(pc.index_in(type_names, known_type_names)).fill_null(-1)
-    columns = {name: rows.column(name) for name in rows.schema.names}
-    columns["timestampType"] = timestamp_types
-    is_missing = pc.is_null(rows.column("timestamp_ms"))
-    columns["timestamp"] = pc.if_else(is_missing, _MISSING_TIMESTAMP, rows.column("timestamp"))
-    if "headers" in columns:
-        columns["headers"] = columns["headers"].cast(CONSUMER_HEADERS_TYPE)
-    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    column_by_name = {name: rows.column(name) for name in rows.schema.names}
+    column_by_name["timestampType"] = timestamp_types
+    missing_time_mask = pc.is_null(rows.column("timestamp_ms"))
+    column_by_name["timestamp"] = pc.if_else(
+        missing_time_mask, _MISSING_TIMESTAMP, rows.column("timestamp")
+    )
+    if "headers" in column_by_name:
+        column_by_name["headers"] = column_by_name["headers"].cast(CONSUMER_HEADERS_TYPE)
+    return pa.RecordBatch.from_arrays(
+        [column_by_name[name] for name in schema.names], schema=schema
+    )

@@ -12,9 +12,9 @@ from kfmt_cli.core.layout.field import MS_UNIT
 from kfmt_cli.rows.column import Column, ColumnKind
 
 # List items are named as in Spark, because both schemas must be equal.
-_ITEM = "element"
-HEADERS_TYPE = pa.list_(pa.field(_ITEM, HEADER_TYPE))
-CONSUMER_HEADERS_TYPE = pa.list_(pa.field(_ITEM, CONSUMER_HEADER_TYPE))
+_LIST_ITEM_NAME = "element"
+HEADERS_TYPE = pa.list_(pa.field(_LIST_ITEM_NAME, HEADER_TYPE))
+CONSUMER_HEADERS_TYPE = pa.list_(pa.field(_LIST_ITEM_NAME, CONSUMER_HEADER_TYPE))
 _TYPE_BY_KIND = {
     ColumnKind.REAL: pa.float64(),
     ColumnKind.FLAG: pa.bool_(),
@@ -22,7 +22,7 @@ _TYPE_BY_KIND = {
     ColumnKind.BYTES: pa.binary(),
     ColumnKind.TEXT: pa.string(),
     ColumnKind.JSON: pa.string(),
-    ColumnKind.TEXTS: pa.list_(pa.field(_ITEM, pa.string())),
+    ColumnKind.TEXTS: pa.list_(pa.field(_LIST_ITEM_NAME, pa.string())),
     ColumnKind.HEADERS: HEADERS_TYPE,
 }
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kfmt_cli.core.file_systems import file_system_at, first_error_line
+from kfmt_cli.core.file_systems import file_system_and_path, first_error_line
 from kfmt_cli.core.small_objects import fetch_object
 from kfmt_cli.core.stores import request_with_retries
 from kfmt_cli.core.urls import is_local, strip_file_scheme
@@ -33,11 +33,11 @@ def open_atomic(path: str) -> Iterator[BinaryIO]:
     """
     try:
         if not is_local(path):
-            file_system_at(path)  # fails before there is anything to upload
+            file_system_and_path(path)  # fails before there is anything to upload
             with tempfile.TemporaryFile() as temporary_file:
                 yield temporary_file
                 temporary_file.seek(0)
-                _upload(temporary_file, path)
+                _upload_file(temporary_file, path)
             return
         final_path = Path(strip_file_scheme(path))
         final_path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def open_atomic(path: str) -> Iterator[BinaryIO]:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def remove_unfinished(directory: str) -> None:
+def remove_unfinished_files(directory: str) -> None:
     """Remove the unfinished files of killed writers under a directory. An object store has none, as
     objects appear only when complete."""
     if not is_local(directory):
@@ -64,9 +64,9 @@ def remove_unfinished(directory: str) -> None:
             path.unlink(missing_ok=True)
 
 
-def _upload(source: BinaryIO, path: str) -> None:
+def _upload_file(source: BinaryIO, path: str) -> None:
     """Upload a file to a store; raises OutputError."""
-    file_system, store_path = file_system_at(path)
+    file_system, store_path = file_system_and_path(path)
     try:
         with file_system.open_output_stream(store_path, compression=None) as out:
             shutil.copyfileobj(source, out, COPY_BUFFER_BYTES)
@@ -74,15 +74,15 @@ def _upload(source: BinaryIO, path: str) -> None:
         raise OutputError(f"{path}: cannot be written: {first_error_line(error)}") from error
 
 
-def json_bytes(value: object) -> bytes:
+def encode_json(json_value: object) -> bytes:
     """A value as JSON, in ASCII, because names may not be valid text."""
-    return json.dumps(value).encode()
+    return json.dumps(json_value).encode()
 
 
-def write_json_file(path: str, value: object) -> None:
+def write_json_file(path: str, json_value: object) -> None:
     """Write a JSON file atomically; raises OutputError."""
     with open_atomic(path) as out:
-        out.write(json_bytes(value))
+        out.write(encode_json(json_value))
 
 
 def read_file_bytes(path: str) -> bytes | None:
@@ -94,11 +94,11 @@ def read_file_bytes(path: str) -> bytes | None:
             return None
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
-    if (data := fetch_object(path)) is not None:
-        return data
+    if (object_bytes := fetch_object(path)) is not None:
+        return object_bytes
 
     def read_object() -> bytes:
-        file_system, store_path = file_system_at(path)
+        file_system, store_path = file_system_and_path(path)
         with file_system.open_input_file(store_path) as source:
             return bytes(source.read())
 
@@ -125,13 +125,16 @@ def list_file_names(directory: str) -> set[str]:
             return set(os.listdir(strip_file_scheme(directory)))  # noqa: PTH208 (names only)
         from pyarrow import fs
 
-        file_system, store_path = file_system_at(directory)
+        file_system, store_path = file_system_and_path(directory)
         # Google Cloud Storage has no directories unless somebody created them, only objects.
         is_recursive = isinstance(file_system, fs.GcsFileSystem)
         selector = fs.FileSelector(store_path, recursive=is_recursive, allow_not_found=True)
-        prefix_length = len(store_path.strip("/")) + 1
-        entries = file_system.get_file_info(selector)
-        return {info.path.strip("/")[prefix_length:].partition("/")[0] for info in entries}
+        directory_length = len(store_path.strip("/")) + 1
+        file_infos = file_system.get_file_info(selector)
+        return {
+            file_info.path.strip("/")[directory_length:].partition("/")[0]
+            for file_info in file_infos
+        }
     except OSError:
         return set()
 
@@ -141,7 +144,7 @@ def remove_file(path: str) -> None:
     if is_local(path):
         Path(strip_file_scheme(path)).unlink(missing_ok=True)
         return
-    file_system, store_path = file_system_at(path)
+    file_system, store_path = file_system_and_path(path)
     try:
         file_system.delete_file(store_path)
     except OSError:

@@ -31,7 +31,7 @@ _PARTITION_COLUMNS = ("topic", "partition")
 BATCHES_ONLY_COLUMN = "last_offset_delta"
 
 
-def find_exported_files(path: str, table: str = RECORDS_TABLE.name) -> list[FileSplit] | None:
+def find_exported_files(path: str, table_name: str = RECORDS_TABLE.name) -> list[FileSplit] | None:
     """The files of an exported table; None if the path has none. Raises InputError.
 
     path: the directory of an export or of the table, or a single file.
@@ -39,8 +39,10 @@ def find_exported_files(path: str, table: str = RECORDS_TABLE.name) -> list[File
     is_single_file = path.endswith(PARQUET_SUFFIX)
     if not is_single_file:
         file_names = list_file_names(path)
-        if table in file_names and not any(name.endswith(PARQUET_SUFFIX) for name in file_names):
-            path = f"{path.rstrip('/')}/{table}"
+        if table_name in file_names and not any(
+            name.endswith(PARQUET_SUFFIX) for name in file_names
+        ):
+            path = f"{path.rstrip('/')}/{table_name}"
         elif not any(
             name.endswith(PARQUET_SUFFIX) or name.startswith("by_") for name in file_names
         ):
@@ -70,11 +72,12 @@ class PartitionRowRange:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFile:
-    """A file with rows of a partition. size, modified: identify its version in later runs."""
+    """A file with rows of a partition. file_bytes, modified_ns: identify its version in later
+    runs."""
 
     path: str
-    size: int
-    modified: int
+    file_bytes: int
+    modified_ns: int
     row_range: PartitionRowRange
 
 
@@ -82,19 +85,19 @@ def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
     """The table of a file (records or batches) and the row ranges of its partitions; raises
     InputError."""
     range_by_partition: dict[tuple[str | None, int | None], PartitionRowRange] = {}
-    with _open_parquet(path) as file:
-        has_batches = BATCHES_ONLY_COLUMN in file.schema_arrow.names
+    with _open_parquet(path) as parquet_file:
+        has_batches = BATCHES_ONLY_COLUMN in parquet_file.schema_arrow.names
         offset_column = "last_offset" if has_batches else "offset"
-        _require_columns(file, path, (*_PARTITION_COLUMNS, offset_column))
-        for i in range(file.num_row_groups):
-            for row_range in _row_group_ranges(file, i, offset_column):
+        _require_columns(parquet_file, path, (*_PARTITION_COLUMNS, offset_column))
+        for row_group_index in range(parquet_file.num_row_groups):
+            for row_range in _row_group_ranges(parquet_file, row_group_index, offset_column):
                 topic_partition = row_range.topic, row_range.partition
-                existing_range = range_by_partition.get(topic_partition, row_range)
+                previous_range = range_by_partition.get(topic_partition, row_range)
                 n_rows = row_range.n_rows + (
-                    existing_range.n_rows if topic_partition in range_by_partition else 0
+                    previous_range.n_rows if topic_partition in range_by_partition else 0
                 )
-                first_offset = min(existing_range.first_offset, row_range.first_offset)
-                last_offset = max(existing_range.last_offset, row_range.last_offset)
+                first_offset = min(previous_range.first_offset, row_range.first_offset)
+                last_offset = max(previous_range.last_offset, row_range.last_offset)
                 range_by_partition[topic_partition] = PartitionRowRange(
                     *topic_partition, n_rows, first_offset, last_offset
                 )
@@ -108,30 +111,35 @@ def scan_exported_file(
     split: FileSplit, includes_topic: Callable[[str | None], bool]
 ) -> dict[str, Any]:
     """The row ranges of the requested topics in a file, as the result of a split."""
-    table, row_ranges, findings = RECORDS_TABLE.name, list[PartitionRowRange](), list[Finding]()
+    table_name, row_ranges, findings = (
+        RECORDS_TABLE.name,
+        list[PartitionRowRange](),
+        list[Finding](),
+    )
     try:
-        table, row_ranges = read_row_ranges(split.path)
+        table_name, row_ranges = read_row_ranges(split.path)
     except InputError as error:
         findings.append(Finding(split.path, FILE_UNREADABLE, None, str(error)))
     row_ranges = [row_range for row_range in row_ranges if includes_topic(row_range.topic)]
     n_rows = sum(row_range.n_rows for row_range in row_ranges)
-    encoded_ranges = [astuple(row_range) for row_range in row_ranges]
+    range_tuples = [astuple(row_range) for row_range in row_ranges]
     return {
-        "table": table,
+        "table": table_name,
         "rows": n_rows,
-        "spans": encoded_ranges,
+        "spans": range_tuples,
         **encode_findings(findings, None),
     }
 
 
 def _row_group_ranges(
-    file: pq.ParquetFile, row_group: int, offset_column: str
+    parquet_file: pq.ParquetFile, row_group_index: int, offset_column: str
 ) -> list[PartitionRowRange]:
     """The row ranges of a row group: from its statistics if it has only one partition."""
     topic_bounds, partition_bounds, offset_bounds = (
-        _statistics_bounds(file, row_group, name) for name in (*_PARTITION_COLUMNS, offset_column)
+        _statistics_bounds(parquet_file, row_group_index, name)
+        for name in (*_PARTITION_COLUMNS, offset_column)
     )
-    n_rows = file.metadata.row_group(row_group).num_rows
+    n_rows = parquet_file.metadata.row_group(row_group_index).num_rows
     if (
         topic_bounds
         and partition_bounds
@@ -140,8 +148,10 @@ def _row_group_ranges(
         and partition_bounds[0] == partition_bounds[1]
     ):
         return [PartitionRowRange(topic_bounds[0], partition_bounds[0], n_rows, *offset_bounds)]
-    table = file.read_row_group(row_group, [*_PARTITION_COLUMNS, offset_column])
-    aggregated_table = table.group_by(list(_PARTITION_COLUMNS)).aggregate(
+    row_group_table = parquet_file.read_row_group(
+        row_group_index, [*_PARTITION_COLUMNS, offset_column]
+    )
+    aggregated_table = row_group_table.group_by(list(_PARTITION_COLUMNS)).aggregate(
         [(offset_column, "count"), (offset_column, "min"), (offset_column, "max")]
     )
     column_names = (
@@ -151,17 +161,21 @@ def _row_group_ranges(
         f"{offset_column}_max",
     )
     columns = [aggregated_table[name].to_pylist() for name in column_names]
-    return [PartitionRowRange(*row) for row in zip(*columns, strict=True) if row[2]]
+    return [
+        PartitionRowRange(*aggregated_row)
+        for aggregated_row in zip(*columns, strict=True)
+        if aggregated_row[2]
+    ]
 
 
 def _statistics_bounds(
-    file: pq.ParquetFile, row_group: int, column_name: str
+    parquet_file: pq.ParquetFile, row_group_index: int, column_name: str
 ) -> tuple[Any, Any] | None:
     """The minimum and maximum of a column in a row group; None if its statistics lack them, or if
     some values are null."""
     statistics = (
-        file.metadata.row_group(row_group)
-        .column(file.schema_arrow.get_field_index(column_name))
+        parquet_file.metadata.row_group(row_group_index)
+        .column(parquet_file.schema_arrow.get_field_index(column_name))
         .statistics
     )
     if (
@@ -178,73 +192,83 @@ def read_partition_rows(
     path: str,
     topic_partition: tuple[str | None, int | None],
     column_names: tuple[str, ...],
-    table: str = RECORDS_TABLE.name,
+    table_name: str = RECORDS_TABLE.name,
     offset_bounds: tuple[int, int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a partition in a file, with the column types of the table; raises InputError.
 
     offset_bounds: the first and last offset to read. Rows outside it may be included.
     """
-    schema = arrow_schema(select_columns(table, column_names))
+    schema = arrow_schema(select_columns(table_name, column_names))
     topic, partition = topic_partition
     bounds_by_column: dict[str, tuple[Any, Any]]
     bounds_by_column = {"topic": (topic, topic), "partition": (partition, partition)}
     if offset_bounds is not None:
         bounds_by_column["offset"] = offset_bounds
-    read_columns = tuple(dict.fromkeys((*_PARTITION_COLUMNS, *column_names)))
-    with _open_parquet(path) as file:
-        _require_columns(file, path, read_columns)
-        for row_group in range(file.num_row_groups):
+    columns_to_read = tuple(dict.fromkeys((*_PARTITION_COLUMNS, *column_names)))
+    with _open_parquet(path) as parquet_file:
+        _require_columns(parquet_file, path, columns_to_read)
+        for row_group_index in range(parquet_file.num_row_groups):
             if not all(
-                _may_contain(file, row_group, name, *bounds)
-                for name, bounds in bounds_by_column.items()
+                _may_contain_value(parquet_file, row_group_index, name, *value_bounds)
+                for name, value_bounds in bounds_by_column.items()
             ):
                 continue
-            for batch in _read_row_group(path, file, row_group, read_columns).to_batches(
-                MAX_BATCH_ROWS
-            ):
+            for batch in _read_row_group(
+                path, parquet_file, row_group_index, columns_to_read
+            ).to_batches(MAX_BATCH_ROWS):
                 topic_mask = _equals_mask(batch.column("topic"), topic)
-                mask = pc.and_(topic_mask, _equals_mask(batch.column("partition"), partition))
-                rows = batch if pc.all(mask).as_py() else batch.filter(mask)
+                partition_mask = pc.and_(
+                    topic_mask, _equals_mask(batch.column("partition"), partition)
+                )
+                rows = batch if pc.all(partition_mask).as_py() else batch.filter(partition_mask)
                 if len(rows):
-                    columns = [rows.column(field.name).cast(field.type) for field in schema]
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+                    result_columns = [rows.column(field.name).cast(field.type) for field in schema]
+                    yield pa.RecordBatch.from_arrays(result_columns, schema=schema)
 
 
-def _may_contain(
-    file: pq.ParquetFile, row_group: int, column_name: str, low: Any, high: Any
+def _may_contain_value(
+    parquet_file: pq.ParquetFile,
+    row_group_index: int,
+    column_name: str,
+    min_value: Any,
+    max_value: Any,
 ) -> bool:
     """Whether a row group may have a value within bounds, according to its statistics."""
-    bounds = _statistics_bounds(file, row_group, column_name)
-    return not bounds or low is None or (low <= bounds[1] and bounds[0] <= high)
+    statistics_bounds = _statistics_bounds(parquet_file, row_group_index, column_name)
+    return (
+        not statistics_bounds
+        or min_value is None
+        or (min_value <= statistics_bounds[1] and statistics_bounds[0] <= max_value)
+    )
 
 
 _ROW_GROUP_CACHE: dict[str, tuple[tuple[object, ...], pa.Table]] = {}
 
 
-def clear_row_cache() -> None:
+def clear_row_group_cache() -> None:
     """Drop the cached row group, whose file may have changed since this process's last task."""
     _ROW_GROUP_CACHE.clear()
 
 
 def _read_row_group(
-    path: str, file: pq.ParquetFile, row_group: int, column_names: tuple[str, ...]
+    path: str, parquet_file: pq.ParquetFile, row_group_index: int, column_names: tuple[str, ...]
 ) -> pa.Table:
     """A row group. The last one is cached, as it may contain several small partitions."""
-    cache_key = path, row_group, column_names
+    cache_key = path, row_group_index, column_names
     cached_entry = _ROW_GROUP_CACHE.get("row group")
     if cached_entry is None or cached_entry[0] != cache_key:
         cached_entry = _ROW_GROUP_CACHE["row group"] = (
             cache_key,
-            file.read_row_group(row_group, list(column_names)),
+            parquet_file.read_row_group(row_group_index, list(column_names)),
         )
     return cached_entry[1]
 
 
-def _equals_mask(column: pa.Array, value: object) -> pa.Array:
-    if value is None:
+def _equals_mask(column: pa.Array, expected_value: object) -> pa.Array:
+    if expected_value is None:
         return pc.is_null(column)
-    return pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
+    return pc.fill_null(pc.equal(column, pa.scalar(expected_value, column.type)), False)
 
 
 @contextmanager
@@ -256,12 +280,14 @@ def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _require_columns(file: pq.ParquetFile, path: str, column_names: Sequence[str]) -> None:
-    if missing := [name for name in column_names if name not in file.schema_arrow.names]:
-        raise InputError(f"{path}: has no column {missing[0]}; export with all columns")
+def _require_columns(parquet_file: pq.ParquetFile, path: str, column_names: Sequence[str]) -> None:
+    if missing_columns := [
+        name for name in column_names if name not in parquet_file.schema_arrow.names
+    ]:
+        raise InputError(f"{path}: has no column {missing_columns[0]}; export with all columns")
 
 
-def offset_array(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def offset_array(rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The offsets of rows."""
-    offsets: np.ndarray[tuple[int], np.dtype[np.int64]] = batch.column("offset").to_numpy()
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]] = rows.column("offset").to_numpy()
     return offsets

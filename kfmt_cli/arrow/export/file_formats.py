@@ -70,7 +70,7 @@ DELTA_COLUMNS = [
 class FileFormat:
     """A file format for exports."""
 
-    suffix: str
+    file_suffix: str
     write_splits: Callable[
         [TableFilesWriter, ReadRequest, Sequence[FileSplit], Sequence[SplitReadResult]], None
     ]
@@ -79,7 +79,7 @@ class FileFormat:
     """Open a writer for a small table."""
     copy_ranges: Callable[[BinaryIO, BinaryIO, Sequence[tuple[int, int]]], None]
     """Copy ranges of a file to a new one: start and exclusive end, in rows or bytes."""
-    measure_below: Callable[[BinaryIO, tuple[int, int], int, str], tuple[int, int]]
+    measure_rows_below: Callable[[BinaryIO, tuple[int, int], int, str], tuple[int, int]]
     """Measure a range of a file up to the first row at or above an offset, given the name of the
     offset column; returns its length, in rows or bytes, and its number of rows."""
     supports_columns: bool = False
@@ -92,110 +92,127 @@ class _ParquetWriter:
     counts_bytes = False
 
     def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
-        names = schema.names
-        self._writer = pq.ParquetWriter(
+        column_names = schema.names
+        self._parquet_writer = pq.ParquetWriter(
             out,
             schema,
             compression="zstd",
-            use_dictionary=[name for name in DICTIONARY_COLUMNS if name in names],
+            use_dictionary=[
+                column_name for column_name in DICTIONARY_COLUMNS if column_name in column_names
+            ],
             column_encoding={
-                name: "DELTA_BINARY_PACKED" for name in DELTA_COLUMNS if name in names
+                column_name: "DELTA_BINARY_PACKED"
+                for column_name in DELTA_COLUMNS
+                if column_name in column_names
             },
             write_page_index=True,
         )
-        self._buffer: list[pa.RecordBatch] = []
+        self._buffered_batches: list[pa.RecordBatch] = []
 
     def write(self, rows: pa.RecordBatch) -> None:
-        self._buffer.append(rows)
-        n_rows = sum(map(len, self._buffer))
+        self._buffered_batches.append(rows)
+        n_rows = sum(map(len, self._buffered_batches))
         if (
             n_rows >= MAX_ROW_GROUP_ROWS
-            or sum(batch.nbytes for batch in self._buffer) >= MAX_ROW_GROUP_BYTES
+            or sum(batch.nbytes for batch in self._buffered_batches) >= MAX_ROW_GROUP_BYTES
         ):
             self._write_row_group()
 
     def _write_row_group(self) -> None:
-        if self._buffer:
-            self._writer.write_table(
-                pa.Table.from_batches(self._buffer), row_group_size=MAX_ROW_GROUP_ROWS
+        if self._buffered_batches:
+            self._parquet_writer.write_table(
+                pa.Table.from_batches(self._buffered_batches), row_group_size=MAX_ROW_GROUP_ROWS
             )
-            self._buffer = []
+            self._buffered_batches = []
 
     def close(self) -> None:
         self._write_row_group()
-        self._writer.close()
+        self._parquet_writer.close()
 
     def abandon(self) -> None:
-        self._writer.is_open = False  # else it writes its footer when it is freed
+        self._parquet_writer.is_open = False  # else it writes its footer when it is freed
 
 
 def _write_parquet(
-    files: TableFilesWriter,
+    table_files: TableFilesWriter,
     request: ReadRequest,
     splits: Sequence[FileSplit],
-    results: Sequence[SplitReadResult],
+    split_results: Sequence[SplitReadResult],
 ) -> None:
-    kafka_schema = RECORD_SCHEMAS[files.options.schema] if has_records(files.table) else None
-    column_names = request.columns if kafka_schema is None else source_columns(kafka_schema)
-    columns = select_columns(files.table, column_names if has_records(files.table) else ())
-    schema = with_field_ids(arrow_schema(columns) if kafka_schema is None else kafka_schema)
-    table_request = replace(
-        request, table=files.table, columns=tuple(leaf.name for leaf in columns)
+    kafka_schema = (
+        RECORD_SCHEMAS[table_files.lake_options.schema_name]
+        if has_records(table_files.table_name)
+        else None
     )
-    has_date_directories = files.options.grouping.by_date
-    topic_directory = _topic_directory(files, splits)
-    time_column = "timestamp" if has_records(files.table) else "max_timestamp"
-    row_mask = None if kafka_schema is None else data_record_mask
+    column_names = request.columns if kafka_schema is None else source_columns(kafka_schema)
+    columns = select_columns(
+        table_files.table_name, column_names if has_records(table_files.table_name) else ()
+    )
+    output_schema = with_field_ids(arrow_schema(columns) if kafka_schema is None else kafka_schema)
+    table_request = replace(
+        request, table=table_files.table_name, columns=tuple(leaf.name for leaf in columns)
+    )
+    has_date_directories = table_files.lake_options.file_grouping.by_date
+    topic_directory = _topic_directory(table_files, splits)
+    time_column = "timestamp" if has_records(table_files.table_name) else "max_timestamp"
+    create_row_mask = None if kafka_schema is None else data_record_mask
     previous_row_counts = [0] * len(splits)
-    for batch in read_table_rows(table_request, splits, results, row_mask):
-        split_index = _split_index_of_new_rows(previous_row_counts, results)
-        for date, mask in (
-            _masks_by_date(batch, time_column) if has_date_directories else (("", None),)
+    for batch in read_table_rows(table_request, splits, split_results, create_row_mask):
+        split_indexes = _new_row_split_indexes(previous_row_counts, split_results)
+        for date, date_mask in (
+            _iter_date_masks(batch, time_column) if has_date_directories else (("", None),)
         ):
             directory = (
                 f"{topic_directory}by_date={date}/" if has_date_directories else topic_directory
             )
-            rows = batch if mask is None else batch.filter(mask)
-            rows_split_index = (
-                split_index if mask is None else split_index[mask.to_numpy(zero_copy_only=False)]
+            date_rows = batch if date_mask is None else batch.filter(date_mask)
+            date_split_indexes = (
+                split_indexes
+                if date_mask is None
+                else split_indexes[date_mask.to_numpy(zero_copy_only=False)]
             )
-            file = files.open_file(directory, lambda out: _ParquetWriter(out, schema))
-            file.write(
-                rows if kafka_schema is None else to_spark_kafka_columns(rows, kafka_schema),
-                _run_lengths(rows_split_index),
+            export_file = table_files.open_file(
+                directory, lambda out: _ParquetWriter(out, output_schema)
+            )
+            export_file.write_rows(
+                date_rows
+                if kafka_schema is None
+                else to_spark_kafka_columns(date_rows, kafka_schema),
+                _run_lengths(date_split_indexes),
             )
 
 
-def _split_index_of_new_rows(
-    previous_row_counts: list[int], results: Sequence[SplitReadResult]
+def _new_row_split_indexes(
+    previous_row_counts: list[int], split_results: Sequence[SplitReadResult]
 ) -> IntArray:
     """The index of the split of each row that was read since the last call. previous_row_counts:
     the rows of each split until then; updated for the next call."""
-    row_counts = [result.n_rows for result in results]
+    row_counts = [result.n_rows for result in split_results]
     new_row_counts = [
-        rows - n_before for rows, n_before in zip(row_counts, previous_row_counts, strict=True)
+        row_count - previous_row_count
+        for row_count, previous_row_count in zip(row_counts, previous_row_counts, strict=True)
     ]
     previous_row_counts[:] = row_counts
     return np.repeat(np.arange(len(new_row_counts)), new_row_counts)
 
 
-def _run_lengths(split_index: IntArray) -> Iterator[tuple[int, int]]:
+def _run_lengths(split_indexes: IntArray) -> Iterator[tuple[int, int]]:
     """Runs of equal split indexes: each index, and the length of its run."""
-    starts = np.flatnonzero(np.diff(split_index, prepend=-1))
-    lengths = np.diff(starts, append=len(split_index))
-    yield from zip(split_index[starts].tolist(), lengths.tolist(), strict=True)
+    run_starts = np.flatnonzero(np.diff(split_indexes, prepend=-1))
+    run_lengths = np.diff(run_starts, append=len(split_indexes))
+    yield from zip(split_indexes[run_starts].tolist(), run_lengths.tolist(), strict=True)
 
 
-def _topic_directory(files: TableFilesWriter, splits: Sequence[FileSplit]) -> str:
+def _topic_directory(table_files: TableFilesWriter, splits: Sequence[FileSplit]) -> str:
     """The directory for the files of a group of splits, relative to the table's directory."""
-    if not files.options.grouping.by_topic:
+    if not table_files.lake_options.file_grouping.by_topic:
         return ""
     topic = splits[0].topic_partition[0]
     # Not topic=…: files have a column `topic`, and readers would parse topic=2024 as a number.
     return f"by_topic={quote(os.fsencode(topic or ''), safe='') or 'none'}/"
 
 
-def _masks_by_date(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[str, pa.Array]]:
+def _iter_date_masks(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[str, pa.Array]]:
     """The UTC dates of rows, each with a mask of its rows; "none" for rows without a time."""
     dates = pc.strftime(batch.column(time_column), format="%Y-%m-%d").fill_null("none")
     for date in pc.unique(dates).to_pylist():
@@ -208,7 +225,7 @@ class _TextFileWriter:
     counts_bytes = True
 
     def __init__(self, out: BinaryIO, header: bytes = b"") -> None:
-        self._out = out
+        self._output_stream = out
         out.write(header)
 
     def close(self) -> None:
@@ -222,78 +239,84 @@ class _DumpLineWriter(_TextFileWriter):
     """Lines as `kfmt dump` prints them."""
 
     def write(self, rows: tuple[RowWriter, NestedRows]) -> None:
-        writer, nested_rows = rows
-        for text in writer.render(nested_rows, 0, len(nested_rows.outer)):
-            self._out.write(text)
-            recycle_buffer(text)
+        row_writer, nested_rows = rows
+        for rendered_text in row_writer.render(nested_rows, 0, len(nested_rows.outer)):
+            self._output_stream.write(rendered_text)
+            recycle_buffer(rendered_text)
 
 
 def _write_json(
-    files: TableFilesWriter,
+    table_files: TableFilesWriter,
     request: ReadRequest,
     splits: Sequence[FileSplit],
-    results: Sequence[SplitReadResult],
+    split_results: Sequence[SplitReadResult],
 ) -> None:
-    inner_row_type = RECORD_ROW if has_records(files.table) else None
+    inner_row_type = RECORD_ROW if has_records(table_files.table_name) else None
     _write_text(
-        files, request, splits, results, lambda path: JsonRowWriter([path], "auto", inner_row_type)
+        table_files,
+        request,
+        splits,
+        split_results,
+        lambda path: JsonRowWriter([path], "auto", inner_row_type),
     )
 
 
 def _write_csv(
-    files: TableFilesWriter,
+    table_files: TableFilesWriter,
     request: ReadRequest,
     splits: Sequence[FileSplit],
-    results: Sequence[SplitReadResult],
+    split_results: Sequence[SplitReadResult],
 ) -> None:
     is_decoded = any(request.find_decoder(split.topic_partition[0]) for split in splits)
     record_type = DECODED_RECORD_ROW if is_decoded else RECORD_ROW
-    row_type: RowType = record_type if has_records(files.table) else BATCH_ROW
+    row_type: RowType = record_type if has_records(table_files.table_name) else BATCH_ROW
     header_line = format_csv_line(csv_column_names(row_type)).encode()
     # All rows of a file must have the same columns.
-    no_decoder = NO_DECODER if is_decoded else None
+    default_decoder = NO_DECODER if is_decoded else None
     _write_text(
-        files,
+        table_files,
         request,
         splits,
-        results,
+        split_results,
         lambda path: CsvRowWriter([path], "auto"),
         header_line,
-        no_decoder,
+        default_decoder,
     )
 
 
 def _write_text(
-    files: TableFilesWriter,
+    table_files: TableFilesWriter,
     request: ReadRequest,
     splits: Sequence[FileSplit],
-    results: Sequence[SplitReadResult],
+    split_results: Sequence[SplitReadResult],
     create_row_writer: Callable[[str], RowWriter],
     header_line: bytes = b"",
-    no_decoder: Decoder | None = None,
+    default_decoder: Decoder | None = None,
 ) -> None:
     """Write the rows of splits as text. create_row_writer: returns the writer for the rows of a
-    path. no_decoder: the decoder for topics without one."""
-    topic_directory = _topic_directory(files, splits)
-    for i, (split, result) in enumerate(zip(splits, results, strict=True)):
-        reader, writer = create_split_reader(request, split), create_row_writer(split.path)
-        decoder = request.find_decoder(split.topic_partition[0]) or no_decoder
+    path. default_decoder: the decoder for topics without one."""
+    topic_directory = _topic_directory(table_files, splits)
+    for split_index, (split, split_result) in enumerate(zip(splits, split_results, strict=True)):
+        reader, row_writer = create_split_reader(request, split), create_row_writer(split.path)
+        decoder = request.find_decoder(split.topic_partition[0]) or default_decoder
         with name_file_in_errors(split):
-            for rows in iter_split_rows(files.table, reader, split, decoder):
+            for rows in iter_split_rows(table_files.table_name, reader, split, decoder):
                 if not len(rows):
                     continue
-                table = (rows.inner or rows.outer).table
+                rows_table = (rows.inner or rows.outer).table
                 first_column, last_column = (
                     ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
                 )
-                result.add_rows(
-                    len(rows), int(table[first_column].min()), int(table[last_column].max())
+                split_result.count_rows(
+                    len(rows),
+                    int(rows_table[first_column].min()),
+                    int(rows_table[last_column].max()),
                 )
-                file = files.open_file(
+                export_file = table_files.open_file(
                     topic_directory, lambda out: _DumpLineWriter(out, header_line)
                 )
-                file.write((writer, rows), [(i, len(rows))])
-        result.findings, result.boundary = reader.findings, reader.boundary
+                export_file.write_rows((row_writer, rows), [(split_index, len(rows))])
+        split_result.findings, split_result.boundary = reader.findings, reader.boundary
 
 
 class _RowLineWriter(_TextFileWriter):
@@ -307,7 +330,7 @@ class _RowLineWriter(_TextFileWriter):
 
     def write(self, rows: pa.RecordBatch) -> None:
         for row in rows.to_pylist():
-            self._out.write(self._format_row(_to_json_values(row)).encode())
+            self._output_stream.write(self._format_row(_to_json_values(row)).encode())
 
 
 def _open_json_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
@@ -332,26 +355,28 @@ def _to_json_values(row: dict[str, object]) -> dict[str, object]:
     }
 
 
-def _copy_rows(source: BinaryIO, out: BinaryIO, row_ranges: Sequence[tuple[int, int]]) -> None:
-    file = pq.ParquetFile(source)
-    writer, batch_start = _ParquetWriter(out, file.schema_arrow), 0
-    for batch in file.iter_batches():
-        for start, end in row_ranges:
-            start_in_batch = max(start - batch_start, 0)
-            end_in_batch = min(end - batch_start, len(batch))
+def _copy_parquet_rows(
+    source: BinaryIO, out: BinaryIO, row_ranges: Sequence[tuple[int, int]]
+) -> None:
+    parquet_file = pq.ParquetFile(source)
+    parquet_writer, batch_start_row = _ParquetWriter(out, parquet_file.schema_arrow), 0
+    for batch in parquet_file.iter_batches():
+        for range_start, range_end in row_ranges:
+            start_in_batch = max(range_start - batch_start_row, 0)
+            end_in_batch = min(range_end - batch_start_row, len(batch))
             if start_in_batch < end_in_batch:
-                writer.write(batch.slice(start_in_batch, end_in_batch - start_in_batch))
-        batch_start += len(batch)
-    writer.close()
+                parquet_writer.write(batch.slice(start_in_batch, end_in_batch - start_in_batch))
+        batch_start_row += len(batch)
+    parquet_writer.close()
 
 
 def _copy_bytes(source: BinaryIO, out: BinaryIO, byte_ranges: Sequence[tuple[int, int]]) -> None:
-    for start, end in byte_ranges:
-        source.seek(start)
-        n_remaining = end - start
-        while n_remaining and (data := source.read(min(n_remaining, COPY_BUFFER_BYTES))):
-            out.write(data)
-            n_remaining -= len(data)
+    for range_start, range_end in byte_ranges:
+        source.seek(range_start)
+        remaining_bytes = range_end - range_start
+        while remaining_bytes and (chunk := source.read(min(remaining_bytes, COPY_BUFFER_BYTES))):
+            out.write(chunk)
+            remaining_bytes -= len(chunk)
 
 
 def _measure_parquet_below(
@@ -369,15 +394,15 @@ def _measure_json_below(
     source: BinaryIO, byte_range: tuple[int, int], end_offset: int, offset_column: str
 ) -> tuple[int, int]:
     source.seek(byte_range[0])
-    n_read = length = n_rows = 0
-    while n_read < byte_range[1] - byte_range[0] and (line := source.readline()):
-        n_read += len(line)
+    bytes_read = measured_bytes = n_rows = 0
+    while bytes_read < byte_range[1] - byte_range[0] and (line := source.readline()):
+        bytes_read += len(line)
         offset = json.loads(line).get(offset_column)
         if offset is not None and offset >= end_offset:
             break
         if offset is not None:  # the line of a batch belongs to its records
-            length, n_rows = n_read, n_rows + 1
-    return length, n_rows
+            measured_bytes, n_rows = bytes_read, n_rows + 1
+    return measured_bytes, n_rows
 
 
 def _measure_csv_below(
@@ -386,24 +411,26 @@ def _measure_csv_below(
     source.seek(0)
     column_index = source.readline().decode().rstrip("\n").split(",").index(offset_column)
     source.seek(byte_range[0])
-    n_read = length = n_rows = 0
+    bytes_read = measured_bytes = n_rows = 0
 
-    def lines() -> Iterator[str]:
-        nonlocal n_read
-        while n_read < byte_range[1] - byte_range[0] and (line := source.readline()):
-            n_read += len(line)
+    def iter_lines() -> Iterator[str]:
+        nonlocal bytes_read
+        while bytes_read < byte_range[1] - byte_range[0] and (line := source.readline()):
+            bytes_read += len(line)
             yield line.decode()
 
     # A value may be longer than the fields that the module takes by default.
-    default_limit = csv.field_size_limit(max(byte_range[1] - byte_range[0], csv.field_size_limit()))
+    default_field_limit = csv.field_size_limit(
+        max(byte_range[1] - byte_range[0], csv.field_size_limit())
+    )
     try:
-        for row in csv.reader(lines()):
+        for row in csv.reader(iter_lines()):
             if int(row[column_index]) >= end_offset:
                 break
-            length, n_rows = n_read, n_rows + 1
+            measured_bytes, n_rows = bytes_read, n_rows + 1
     finally:
-        csv.field_size_limit(default_limit)
-    return length, n_rows
+        csv.field_size_limit(default_field_limit)
+    return measured_bytes, n_rows
 
 
 FILE_FORMATS = {
@@ -411,7 +438,7 @@ FILE_FORMATS = {
         "parquet",
         _write_parquet,
         _ParquetWriter,
-        _copy_rows,
+        _copy_parquet_rows,
         _measure_parquet_below,
         supports_columns=True,
     ),

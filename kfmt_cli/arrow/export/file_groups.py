@@ -22,21 +22,24 @@ from kfmt_cli.findings.finding import Finding
 class FileGroupExport:
     """The result of exporting a file group."""
 
-    files: list[ExportedFile] = field(default_factory=list)
+    exported_files: list[ExportedFile] = field(default_factory=list)
     results_by_table: dict[str, list[SplitReadResult]] = field(default_factory=dict)
     """The result for each split, by table."""
 
-    def split_exports(self) -> Iterator[SplitExport]:
+    def iter_split_exports(self) -> Iterator[SplitExport]:
         """The result for each split, over all tables."""
-        for results in zip(*self.results_by_table.values(), strict=True):
+        for split_results in zip(*self.results_by_table.values(), strict=True):
             n_rows_by_table = {
-                table: result.n_rows
-                for table, result in zip(self.results_by_table, results, strict=True)
+                table: split_result.n_rows
+                for table, split_result in zip(self.results_by_table, split_results, strict=True)
             }
-            result_with_most_findings = max(results, key=lambda result: len(result.findings))
-            offsets = results[0].first_offset, results[0].last_offset
+            result_with_most_findings = max(split_results, key=lambda result: len(result.findings))
+            offset_bounds = split_results[0].first_offset, split_results[0].last_offset
             yield SplitExport(
-                n_rows_by_table, offsets, result_with_most_findings.findings, results[-1].boundary
+                n_rows_by_table,
+                offset_bounds,
+                result_with_most_findings.findings,
+                split_results[-1].boundary,
             )
 
 
@@ -45,7 +48,7 @@ class SplitExport:
     """The result of exporting a split."""
 
     n_rows_by_table: dict[str, int]
-    offsets: tuple[int | None, int | None]
+    offset_bounds: tuple[int | None, int | None]
     """First and last offset of the rows."""
     findings: list[Finding]
     boundary: SplitBoundary | None
@@ -55,26 +58,28 @@ def export_file_group(
     request: ReadRequest,
     splits: Sequence[FileSplit],
     output_directory: str,
-    options: LakeOptions,
+    lake_options: LakeOptions,
     name_salt: str = "",
 ) -> FileGroupExport:
     """Write the tables of a file group under a directory; raises OutputError, SplitError.
 
     name_salt: a text that makes the file names differ from those of other exports of these splits.
     """
-    result = FileGroupExport()
-    base_name = _base_name(splits, name_salt)
-    file_format = FILE_FORMATS[options.format]
-    for table in options.tables_for(splits):
-        results = result.results_by_table[table] = [SplitReadResult() for _ in splits]
-        writer = TableFilesWriter(output_directory, table, options, base_name, file_format.suffix)
-        with mount_split_files(request, splits), writer as files:
-            file_format.write_splits(files, request, splits, results)
-        result.files += files.finished_files
-    return result
+    group_export = FileGroupExport()
+    base_name = _group_base_name(splits, name_salt)
+    file_format = FILE_FORMATS[lake_options.format_name]
+    for table in lake_options.tables_of_group(splits):
+        split_results = group_export.results_by_table[table] = [SplitReadResult() for _ in splits]
+        table_files_writer = TableFilesWriter(
+            output_directory, table, lake_options, base_name, file_format.file_suffix
+        )
+        with mount_split_files(request, splits), table_files_writer as table_files:
+            file_format.write_splits(table_files, request, splits, split_results)
+        group_export.exported_files += table_files.finished_files
+    return group_export
 
 
-def _base_name(splits: Sequence[FileSplit], name_salt: str) -> str:
+def _group_base_name(splits: Sequence[FileSplit], name_salt: str) -> str:
     """The file name of a group without its suffix: the start of the first split, and a hash of all.
 
     It does not begin with _ or ., as Spark, Hive and Trino treat such files as hidden.
@@ -85,8 +90,7 @@ def _base_name(splits: Sequence[FileSplit], name_salt: str) -> str:
     partition_prefix = "" if topic is None else f"{quoted_topic}-{partition}-"
     name_hash = blake2b(name_salt.encode(), digest_size=6)
     for split in splits:
-        identity = (split.path, split.start, split.end, split.size, split.modified)
-        name_hash.update(repr(identity).encode(errors="backslashreplace"))
-    return (
-        f"{partition_prefix}{first_split.base:020}-{first_split.start:012}-{name_hash.hexdigest()}"
-    )
+        split_identity = (split.path, split.start, split.end, split.file_size, split.modified_ns)
+        name_hash.update(repr(split_identity).encode(errors="backslashreplace"))
+    position_text = f"{first_split.base_offset_or_zero:020}-{first_split.start:012}"
+    return f"{partition_prefix}{position_text}-{name_hash.hexdigest()}"

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from kfmt_cli.arrow.export.atomic_files import json_bytes, open_atomic, read_json_file
+from kfmt_cli.arrow.export.atomic_files import encode_json, open_atomic, read_json_file
 from kfmt_cli.arrow.export.lake_options import ExportedFile
 from kfmt_cli.arrow.topic_ids import TopicIdCache
 from kfmt_cli.core.urls import format_display_name
@@ -24,11 +24,11 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.table_types import LAKE_TABLES
 
 KFMT_DIRECTORY = "_kfmt"
-VERSION = 1
-MAX_MEMORY_BYTES = 1 << 20
+MANIFEST_VERSION = 1
+MAX_INPUT_MEMORY_BYTES = 1 << 20
 
 
-def input_source(
+def manifest_source(
     split: FileSplit, topic_ids: TopicIdCache, findings: list[Finding]
 ) -> dict[str, Any]:
     """The facts about a split that are stored as the source of rows. findings: receives a finding
@@ -36,7 +36,7 @@ def input_source(
     topic, partition = split.topic_partition
     topic_id = None
     try:
-        topic_id = topic_ids.find(split)
+        topic_id = topic_ids.find_topic_id(split)
     except InputError as error:
         findings.append(Finding(split.path, FILE_UNREADABLE, None, str(error)))
     return {
@@ -44,48 +44,55 @@ def input_source(
         "topic": topic,
         "partition": partition,
         "topic_id": topic_id,
-        "bytes": split.size,
+        "bytes": split.file_size,
         "start": split.start,
         "end": split.end,
     }
 
 
-def input_row(
-    source: Mapping[str, Any], n_rows_by_table: dict[str, int], offsets: Iterable[int | None]
+def manifest_input_row(
+    source: Mapping[str, Any], n_rows_by_table: dict[str, int], offset_bounds: Iterable[int | None]
 ) -> dict[str, Any]:
     """The manifest entry for a split of an input: its file and bytes, its offsets and rows. source:
-    see `input_source`. n_rows_by_table: number of rows by table."""
-    first, last = offsets
+    see `manifest_source`. n_rows_by_table: number of rows by table."""
+    first_offset, last_offset = offset_bounds
     topic = source["topic"]
     return {
         "file": format_display_name(source["path"]),
         "topic": None if topic is None else format_display_name(topic),
-        **{name: source[name] for name in ("partition", "topic_id", "bytes", "start", "end")},
-        "first_offset": first,
-        "last_offset": last,
+        **{
+            member_name: source[member_name]
+            for member_name in ("partition", "topic_id", "bytes", "start", "end")
+        },
+        "first_offset": first_offset,
+        "last_offset": last_offset,
         "rows": n_rows_by_table,
     }
 
 
-def output_row(output: ExportedFile) -> dict[str, Any]:
+def manifest_output_row(exported_file: ExportedFile) -> dict[str, Any]:
     """The manifest entry for an output file: its table, rows and bytes."""
-    row = asdict(output)
-    del row["spans"]
-    return {"file": row.pop("name"), **row}
+    output_members = asdict(exported_file)
+    del output_members["spans"]
+    return {"file": output_members.pop("name"), **output_members}
 
 
 def read_manifest_outputs(output_directory: str) -> list[str]:
     """The names of the files of an earlier export to a directory; raises InputError."""
     manifest = read_json_file(f"{output_directory}/{KFMT_DIRECTORY}/manifest.json")
     output_rows = manifest.get("outputs") if isinstance(manifest, dict) else None
-    names = (row.get("file") for row in output_rows or () if isinstance(row, dict))
-    return [name for name in names if isinstance(name, str) and _is_table_file(name)]
+    file_names = (row.get("file") for row in output_rows or () if isinstance(row, dict))
+    return [
+        file_name
+        for file_name in file_names
+        if isinstance(file_name, str) and _is_table_file(file_name)
+    ]
 
 
-def _is_table_file(name: str) -> bool:
+def _is_table_file(file_name: str) -> bool:
     """Whether a name is a path of a file in the directory of a table."""
-    parts = PurePosixPath(name).parts
-    return len(parts) > 1 and parts[0] in LAKE_TABLES and ".." not in parts
+    path_parts = PurePosixPath(file_name).parts
+    return len(path_parts) > 1 and path_parts[0] in LAKE_TABLES and ".." not in path_parts
 
 
 class ExportManifest:
@@ -93,37 +100,47 @@ class ExportManifest:
     the end, as there can be many."""
 
     def __init__(self) -> None:
-        self._outputs: dict[str, bytes] = {}
+        self._json_by_output_name: dict[str, bytes] = {}
 
     @cached_property
-    def _inputs(self) -> tempfile.SpooledTemporaryFile[bytes]:
+    def _inputs_file(self) -> tempfile.SpooledTemporaryFile[bytes]:
         """The inputs so far, as JSON."""
-        return tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES)
+        return tempfile.SpooledTemporaryFile(MAX_INPUT_MEMORY_BYTES)
 
     def add_input(
         self,
         source: Mapping[str, Any],
         n_rows_by_table: dict[str, int],
-        offsets: Iterable[int | None],
-        outputs: Iterable[str],
+        offset_bounds: Iterable[int | None],
+        output_names: Iterable[str],
     ) -> None:
-        """Add an input and the files that contain it; see `input_row`."""
-        row = {**input_row(source, n_rows_by_table, offsets), "outputs": list(outputs)}
-        self._inputs.write((b",\n" if self._inputs.tell() else b"") + json_bytes(row))
+        """Add an input and the files that contain it; see `manifest_input_row`."""
+        input_members = {
+            **manifest_input_row(source, n_rows_by_table, offset_bounds),
+            "outputs": list(output_names),
+        }
+        self._inputs_file.write(
+            (b",\n" if self._inputs_file.tell() else b"") + encode_json(input_members)
+        )
 
-    def add_outputs(self, outputs: Iterable[ExportedFile]) -> None:
+    def add_outputs(self, exported_files: Iterable[ExportedFile]) -> None:
         """Add output files."""
-        self._outputs |= {output.name: json_bytes(output_row(output)) for output in outputs}
+        self._json_by_output_name |= {
+            exported_file.name: encode_json(manifest_output_row(exported_file))
+            for exported_file in exported_files
+        }
 
-    def exclude_own(self, names: Iterable[str]) -> list[str]:
+    def exclude_own_files(self, file_names: Iterable[str]) -> list[str]:
         """The names that are not output files of this export."""
-        return [name for name in names if name not in self._outputs]
+        return [file_name for file_name in file_names if file_name not in self._json_by_output_name]
 
-    def write(self, output_directory: str) -> None:
+    def write_manifest(self, output_directory: str) -> None:
         """Write the manifest under the directory of an export; raises OutputError."""
-        with open_atomic(f"{output_directory}/{KFMT_DIRECTORY}/manifest.json") as out:
-            out.write(b'{"version": %d, "inputs": [\n' % VERSION)
-            self._inputs.seek(0)
-            shutil.copyfileobj(self._inputs, out)
-            self._inputs.close()
-            out.write(b'\n], "outputs": [\n' + b",\n".join(self._outputs.values()) + b"\n]}\n")
+        with open_atomic(f"{output_directory}/{KFMT_DIRECTORY}/manifest.json") as output_stream:
+            output_stream.write(b'{"version": %d, "inputs": [\n' % MANIFEST_VERSION)
+            self._inputs_file.seek(0)
+            shutil.copyfileobj(self._inputs_file, output_stream)
+            self._inputs_file.close()
+            output_stream.write(
+                b'\n], "outputs": [\n' + b",\n".join(self._json_by_output_name.values()) + b"\n]}\n"
+            )

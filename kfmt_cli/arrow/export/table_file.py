@@ -20,47 +20,49 @@ class TableFileWriter:
     """A table being written."""
 
     path: str
-    _writer: FileWriter
+    _file_writer: FileWriter
     _schema: pa.Schema
     n_rows: int = 0
-    _buffer: list[Mapping[str, object]] = field(default_factory=list)
+    _buffered_rows: list[Mapping[str, object]] = field(default_factory=list)
 
-    def add(self, rows: Iterable[Mapping[str, object]]) -> None:
+    def add_rows(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Write rows; raises OutputError."""
         for row in rows:
-            self._buffer.append(row)
+            self._buffered_rows.append(row)
             self.n_rows += 1
-            if len(self._buffer) >= MAX_BUFFERED_ROWS:
-                self.flush()
+            if len(self._buffered_rows) >= MAX_BUFFERED_ROWS:
+                self.flush_rows()
 
-    def add_batch(self, rows: pa.RecordBatch) -> None:
+    def add_arrow_batch(self, rows: pa.RecordBatch) -> None:
         """Write rows that are already in columns; raises OutputError."""
-        self.flush()
-        self._writer.write(rows)
+        self.flush_rows()
+        self._file_writer.write(rows)
         self.n_rows += len(rows)
 
-    def flush(self) -> None:
+    def flush_rows(self) -> None:
         """Write the buffered rows."""
-        if self._buffer or not self.n_rows:
-            self._writer.write(pa.RecordBatch.from_pylist(self._buffer, schema=self._schema))
-            self._buffer = []
+        if self._buffered_rows or not self.n_rows:
+            self._file_writer.write(
+                pa.RecordBatch.from_pylist(self._buffered_rows, schema=self._schema)
+            )
+            self._buffered_rows = []
 
 
 @contextmanager
-def open_table_file(path: str, schema: pa.Schema, format_: str) -> Iterator[TableFileWriter]:
+def open_table_file(path: str, schema: pa.Schema, format_name: str) -> Iterator[TableFileWriter]:
     """Open a table file that appears, complete, when the block ends; raises OutputError.
 
     path: without the suffix of the format.
     """
-    file_format = FILE_FORMATS[format_]
-    file_path = f"{path}.{file_format.suffix}"
+    file_format = FILE_FORMATS[format_name]
+    file_path = f"{path}.{file_format.file_suffix}"
     with open_atomic(file_path) as out:
-        writer = file_format.open_table_writer(out, schema)
-        table = TableFileWriter(file_path, writer, schema)
+        file_writer = file_format.open_table_writer(out, schema)
+        table_writer = TableFileWriter(file_path, file_writer, schema)
         try:
-            yield table
-            table.flush()
+            yield table_writer
+            table_writer.flush_rows()
         except BaseException:
-            writer.abandon()
+            file_writer.abandon()
             raise
-        writer.close()
+        file_writer.close()

@@ -28,59 +28,73 @@ _SAME, _DIVERGED, _ONLY_A, _ONLY_B = range(4)
 
 
 def compare_records(
-    a: Iterable[pa.RecordBatch], b: Iterable[pa.RecordBatch]
+    a_batches: Iterable[pa.RecordBatch], b_batches: Iterable[pa.RecordBatch]
 ) -> Iterator[ReplicaRange]:
     """The offset ranges where two streams agree, diverge, or only one has records.
 
-    a, b: rows with the columns `COMPARED_COLUMNS`, in offset order.
+    a_batches, b_batches: rows with the columns `COMPARED_COLUMNS`, in offset order.
     """
-    return merge_adjacent_ranges(_iter_ranges(_RecordCursor(a), _RecordCursor(b)))
+    return merge_adjacent_ranges(
+        _iter_replica_ranges(_RecordCursor(a_batches), _RecordCursor(b_batches))
+    )
 
 
 class _RecordCursor:
-    """A position in a stream. rows: the next rows, None at the end; last_offset: their last
-    offset."""
+    """A position in a stream. buffered_rows: the next rows, None at the end; last_offset: their
+    last offset."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        self._remaining = iter(batches)
-        self.rows: pa.RecordBatch | None = None
+        self._remaining_batches = iter(batches)
+        self.buffered_rows: pa.RecordBatch | None = None
         self.last_offset = 0
-        self._read_next()
+        self._read_next_rows()
 
-    def _read_next(self) -> None:
-        self.rows = next((rows for rows in self._remaining if len(rows)), None)
-        if self.rows is not None:
-            offsets = offset_array(self.rows)
+    def _read_next_rows(self) -> None:
+        self.buffered_rows = next((rows for rows in self._remaining_batches if len(rows)), None)
+        if self.buffered_rows is not None:
+            offsets = offset_array(self.buffered_rows)
             if not (offsets[1:] > offsets[:-1]).all():
                 offsets, first_rows = np.unique(offsets, return_index=True)
-                self.rows = self.rows.take(pa.array(first_rows))
+                self.buffered_rows = self.buffered_rows.take(pa.array(first_rows))
             self.last_offset = int(offsets[-1])
 
-    def consume_until(self, last_offset: int) -> pa.RecordBatch | None:
+    def consume_rows(self, last_offset: int) -> pa.RecordBatch | None:
         """Consume the buffered rows up to an offset; None at the end of the stream."""
-        rows = self.rows
+        rows = self.buffered_rows
         if rows is None:
             return None
-        n = int(np.searchsorted(offset_array(rows), last_offset, "right"))
-        if n == len(rows):
-            self._read_next()
+        n_consumed = int(np.searchsorted(offset_array(rows), last_offset, "right"))
+        if n_consumed == len(rows):
+            self._read_next_rows()
             return rows
-        self.rows = rows.slice(n)
-        return rows.slice(0, n)
+        self.buffered_rows = rows.slice(n_consumed)
+        return rows.slice(0, n_consumed)
 
 
-def _iter_ranges(a: _RecordCursor, b: _RecordCursor) -> Iterator[ReplicaRange]:
-    while a.rows is not None or b.rows is not None:
-        last_offset = min(cursor.last_offset for cursor in (a, b) if cursor.rows is not None)
-        a_rows, b_rows = a.consume_until(last_offset), b.consume_until(last_offset)
-        offsets, relations = _relate_rows(a_rows, b_rows)
-        starts = np.flatnonzero(np.diff(relations, prepend=-1))
-        ends = np.append(starts[1:], len(relations)) - 1
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            yield ReplicaRange(_RELATIONS[relations[start]], int(offsets[start]), int(offsets[end]))
+def _iter_replica_ranges(
+    a_cursor: _RecordCursor, b_cursor: _RecordCursor
+) -> Iterator[ReplicaRange]:
+    while a_cursor.buffered_rows is not None or b_cursor.buffered_rows is not None:
+        last_offset = min(
+            cursor.last_offset
+            for cursor in (a_cursor, b_cursor)
+            if cursor.buffered_rows is not None
+        )
+        a_rows, b_rows = a_cursor.consume_rows(last_offset), b_cursor.consume_rows(last_offset)
+        offsets, relations = _offset_relations(a_rows, b_rows)
+        range_starts = np.flatnonzero(np.diff(relations, prepend=-1))
+        range_lasts = np.append(range_starts[1:], len(relations)) - 1
+        for first_index, last_index in zip(
+            range_starts.tolist(), range_lasts.tolist(), strict=True
+        ):
+            yield ReplicaRange(
+                _RELATIONS[relations[first_index]],
+                int(offsets[first_index]),
+                int(offsets[last_index]),
+            )
 
 
-def _relate_rows(
+def _offset_relations(
     a_rows: pa.RecordBatch | None, b_rows: pa.RecordBatch | None
 ) -> tuple[IntArray, IntArray]:
     """The offsets in either of two ranges of rows, and each one's index into `_RELATIONS`."""
@@ -105,17 +119,19 @@ def _equal_rows_mask(a_rows: pa.RecordBatch, b_rows: pa.RecordBatch) -> BoolArra
     """The mask of equal rows."""
     if a_rows.equals(b_rows):
         return np.ones(len(a_rows), np.bool_)
-    mask = np.ones(len(a_rows), np.bool_)
-    for name in COMPARED_COLUMNS:
-        a_column, b_column = a_rows.column(name), b_rows.column(name)
+    equal_rows = np.ones(len(a_rows), np.bool_)
+    for column_name in COMPARED_COLUMNS:
+        a_column, b_column = a_rows.column(column_name), b_rows.column(column_name)
         if a_column.equals(b_column):
             continue
         if pa.types.is_list(a_column.type):
             pairs = zip(a_column.to_pylist(), b_column.to_pylist(), strict=True)
-            mask &= np.fromiter((left == right for left, right in pairs), np.bool_, len(a_column))
+            equal_rows &= np.fromiter(
+                (left == right for left, right in pairs), np.bool_, len(a_column)
+            )
         else:
-            equal_mask = pc.fill_null(
+            equal_values = pc.fill_null(
                 pc.equal(a_column, b_column), pc.and_(pc.is_null(a_column), pc.is_null(b_column))
             )
-            mask &= equal_mask.to_numpy(zero_copy_only=False)
-    return mask
+            equal_rows &= equal_values.to_numpy(zero_copy_only=False)
+    return equal_rows

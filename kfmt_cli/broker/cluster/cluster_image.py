@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kfmt_cli.broker.cluster.election import PartitionLeadership
-from kfmt_cli.broker.start.metadata_files import metadata_snapshots, read_voters
+from kfmt_cli.broker.start.metadata_files import metadata_snapshots, read_voter_ids
 from kfmt_cli.broker.start.metadata_replay import replay_metadata_log
 from kfmt_cli.broker.version import METADATA_VERSION_FEATURE
 from kfmt_cli.disk.directory_listing import DirectoryListing
@@ -57,48 +57,58 @@ class ClusterImage:
 
     log_end_offset: int = 0
     last_epoch: int = -1
-    features: dict[str, int] = field(default_factory=dict)
-    brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
+    level_by_feature: dict[str, int] = field(default_factory=dict)
+    broker_by_node_id: dict[int, BrokerRegistration] = field(default_factory=dict)
     """The brokers by node id, in the order of their registrations."""
-    topic_ids: dict[str, str] = field(default_factory=dict)
+    topic_id_by_name: dict[str, str] = field(default_factory=dict)
     """Topic ids by topic name."""
-    partitions: dict[tuple[str, int], PartitionRegistration] = field(default_factory=dict)
-    voters: frozenset[int] = frozenset()
+    registration_by_partition: dict[tuple[str, int], PartitionRegistration] = field(
+        default_factory=dict
+    )
+    voter_ids: frozenset[int] = frozenset()
     """The controllers."""
     _name_by_topic_id: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def metadata_version_level(self) -> int:
         """The feature level of metadata.version, 0 if unknown."""
-        return self.features.get(METADATA_VERSION_FEATURE, 0)
+        return self.level_by_feature.get(METADATA_VERSION_FEATURE, 0)
 
     @property
-    def has_elr(self) -> bool:
+    def is_elr_enabled(self) -> bool:
         """Whether eligible leader replicas are enabled."""
-        return self.features.get(ELR_FEATURE, 0) > 0
+        return self.level_by_feature.get(ELR_FEATURE, 0) > 0
 
     @property
     def recency_key(self) -> tuple[int, int]:
         """Sort key of metadata logs: the newer of two logs has the greater one."""
         return self.last_epoch, self.log_end_offset
 
-    def topic_name(self, topic_id: str) -> str | None:
+    def find_topic_name(self, topic_id: str) -> str | None:
         """The name of the topic with an id; None if there is none."""
-        if len(self._name_by_topic_id) != len(self.topic_ids):  # not yet asked
-            self._name_by_topic_id = {id_: name for name, id_ in self.topic_ids.items()}
+        if len(self._name_by_topic_id) != len(self.topic_id_by_name):  # not yet asked
+            self._name_by_topic_id = {
+                registered_id: topic for topic, registered_id in self.topic_id_by_name.items()
+            }
         return self._name_by_topic_id.get(topic_id)
 
     def has_replica(self, topic_id: str, partition: int, node_id: int | None) -> bool:
         """Whether a broker has a replica of a partition of the topic with this id."""
-        topic = self.topic_name(topic_id)
-        registration = None if topic is None else self.partitions.get((topic, partition))
+        topic_name = self.find_topic_name(topic_id)
+        registration = (
+            None
+            if topic_name is None
+            else self.registration_by_partition.get((topic_name, partition))
+        )
         return registration is not None and (
             node_id is None or node_id in registration.leadership.replicas
         )
 
-    def assigned_directory_id(self, topic: str, partition: int, node_id: int | None) -> str | None:
+    def find_assigned_directory_id(
+        self, topic: str, partition: int, node_id: int | None
+    ) -> str | None:
         """The id of the log directory that a broker's replica is assigned to."""
-        registration = self.partitions.get((topic, partition))
+        registration = self.registration_by_partition.get((topic, partition))
         if registration is None or node_id not in registration.leadership.replicas:
             return None
         replica_index = registration.leadership.replicas.index(node_id)
@@ -109,114 +119,120 @@ class ClusterImage:
         )
 
 
-def read_cluster(
+def read_cluster_with_end(
     directory: DirectoryListing, read_errors: list[InputError], end_offset: int | None
 ) -> ClusterImage:
     """The cluster in the directory of a metadata log, with the end of the log and the voters in
-    quorum-state; arguments as for `read_image`."""
-    end_offset_and_epoch = read_metadata_end(directory, read_errors, end_offset)
-    image = read_image(directory, read_errors, end_offset)
-    image.log_end_offset, image.last_epoch = end_offset_and_epoch
+    quorum-state; arguments as for `read_cluster_image`."""
+    log_end_and_epoch = read_metadata_end_and_epoch(directory, read_errors, end_offset)
+    image = read_cluster_image(directory, read_errors, end_offset)
+    image.log_end_offset, image.last_epoch = log_end_and_epoch
     try:
-        voters = read_voters(directory)
-        voter_ids = frozenset(voter for voter in voters if voter is not None)
-        image.voters = image.voters if None in voters else voter_ids or image.voters
+        voter_ids_or_none = read_voter_ids(directory)
+        voter_ids = frozenset(voter_id for voter_id in voter_ids_or_none if voter_id is not None)
+        image.voter_ids = (
+            image.voter_ids if None in voter_ids_or_none else voter_ids or image.voter_ids
+        )
     except InputError as error:
         read_errors.append(error)
     return image
 
 
-def read_image(
+def read_cluster_image(
     directory: DirectoryListing,
     read_errors: list[InputError],
     end_offset: int | None,
-    bootstrap: InputFile | None = None,
+    bootstrap_file: InputFile | None = None,
 ) -> ClusterImage:
     """The cluster in the directory of a metadata log. end_offset: its log end offset after a start,
-    None for the entire log; errors of unreadable files are added to `read_errors`. bootstrap: the
-    initial records of an empty log."""
+    None for the entire log; errors of unreadable files are added to `read_errors`. bootstrap_file:
+    the initial records of an empty log."""
     image = ClusterImage()
     controller_ids: set[int] = set()
     settings_by_resource: dict[tuple[str, str], dict[str, str]] = {}
     partition_rows: list[Mapping[str, Any]] = []
-    replay = replay_metadata_log(directory, read_errors, end_offset, bootstrap)
-    for type_, values in replay.iter_rows():
-        if type_ is types.TOPIC_ROW:
-            image.topic_ids[values["topic"]] = values["topic_id"]
-        elif type_ is types.PARTITION_STATE_ROW:
-            partition_rows.append(values)
-        elif type_ is types.BROKER_ROW:
-            _add_broker(image, values)
-        elif type_ is types.CONTROLLER_ROW:
-            controller_ids.add(values["controller_id"])
-        elif type_ is types.FEATURE_ROW:
-            image.features[values["feature"]] = values["level"]
-        elif type_ is types.CONFIG_ROW and values.get("value") is not None:
+    replay = replay_metadata_log(directory, read_errors, end_offset, bootstrap_file)
+    for row_type, row_values in replay.iter_rows():
+        if row_type is types.TOPIC_ROW:
+            image.topic_id_by_name[row_values["topic"]] = row_values["topic_id"]
+        elif row_type is types.PARTITION_STATE_ROW:
+            partition_rows.append(row_values)
+        elif row_type is types.BROKER_ROW:
+            _add_broker_registration(image, row_values)
+        elif row_type is types.CONTROLLER_ROW:
+            controller_ids.add(row_values["controller_id"])
+        elif row_type is types.FEATURE_ROW:
+            image.level_by_feature[row_values["feature"]] = row_values["level"]
+        elif row_type is types.CONFIG_ROW and row_values.get("value") is not None:
             resource_settings = settings_by_resource.setdefault(
-                (values["resource_type"], values["resource"]), {}
+                (row_values["resource_type"], row_values["resource"]), {}
             )
-            resource_settings[values["name"]] = str(values["value"])
-    for values in partition_rows:
-        _add_partition(image, values, settings_by_resource)
-    image.voters = frozenset(controller_ids)
+            resource_settings[row_values["name"]] = str(row_values["value"])
+    for row_values in partition_rows:
+        _add_partition_registration(image, row_values, settings_by_resource)
+    image.voter_ids = frozenset(controller_ids)
     return image
 
 
-def read_metadata_end(
+def read_metadata_end_and_epoch(
     directory: DirectoryListing, read_errors: list[InputError], max_end_offset: int | None = None
 ) -> tuple[int, int]:
     """The log end offset of a metadata log, at most `max_end_offset`, and the epoch of its last
     batch or snapshot; errors of unreadable files are added to `read_errors`."""
-    end_offset, epoch = 0, -1
+    end_offset, last_epoch = 0, -1
     for snapshot in metadata_snapshots(directory)[-1:]:
-        name = snapshot.path.rpartition("/")[2].partition(".")[0]
-        end_offset, epoch = (int(part) for part in name.split("-"))
+        offset_and_epoch_text = snapshot.path.rpartition("/")[2].partition(".")[0]
+        end_offset, last_epoch = (
+            int(number_text) for number_text in offset_and_epoch_text.split("-")
+        )
     for log in directory.logs:
         try:
             with open_log(log, read_ahead=False) as opened_log:
                 for block in opened_log.blocks:
                     batches = block.batches
-                    row_mask = (batches.crc_valid == 1) & (batches.last_offset + 1 > end_offset)
+                    is_later_batch = (batches.crc_valid == 1) & (
+                        batches.last_offset + 1 > end_offset
+                    )
                     if max_end_offset is not None:
-                        row_mask &= batches.last_offset < max_end_offset
-                    if row_mask.any():
-                        end_offset = int(batches.last_offset[row_mask][-1]) + 1
-                        epoch = int(batches.partition_leader_epoch[row_mask][-1])
+                        is_later_batch &= batches.last_offset < max_end_offset
+                    if is_later_batch.any():
+                        end_offset = int(batches.last_offset[is_later_batch][-1]) + 1
+                        last_epoch = int(batches.partition_leader_epoch[is_later_batch][-1])
         except InputError as error:
             read_errors.append(error)
-    return end_offset, epoch
+    return end_offset, last_epoch
 
 
-def _add_broker(image: ClusterImage, values: Mapping[str, Any]) -> None:
-    node_id = values["broker_id"]
-    is_fenced = values["state"] == "fenced"
-    directory_ids = tuple(values.get("log_dirs") or ())
-    image.brokers[node_id] = BrokerRegistration(
-        node_id, values["broker_epoch"], is_fenced, directory_ids
+def _add_broker_registration(image: ClusterImage, row_values: Mapping[str, Any]) -> None:
+    node_id = row_values["broker_id"]
+    is_fenced = row_values["state"] == "fenced"
+    directory_ids = tuple(row_values.get("log_dirs") or ())
+    image.broker_by_node_id[node_id] = BrokerRegistration(
+        node_id, row_values["broker_epoch"], is_fenced, directory_ids
     )
 
 
-def _add_partition(
+def _add_partition_registration(
     image: ClusterImage,
-    values: Mapping[str, Any],
+    row_values: Mapping[str, Any],
     settings_by_resource: Mapping[tuple[str, str], Mapping[str, str]],
 ) -> None:
-    topic, partition = values["topic"], values["partition"]
+    topic, partition = row_values["topic"], row_values["partition"]
     topic_settings = dict(settings_by_resource.get(("BROKER", ""), {})) | dict(
         settings_by_resource.get(("TOPIC", topic), {})
     )
     min_isr = topic_settings.get(MIN_ISR_SETTING, "1")
     leadership = PartitionLeadership(
-        tuple(values["replicas"]),
-        tuple(values["isr"]),
-        tuple(values.get("eligible_leader_replicas") or ()),
-        tuple(values.get("last_known_elr") or ()),
-        values["leader"],
+        tuple(row_values["replicas"]),
+        tuple(row_values["isr"]),
+        tuple(row_values.get("eligible_leader_replicas") or ()),
+        tuple(row_values.get("last_known_elr") or ()),
+        row_values["leader"],
         int(min_isr) if min_isr.isdigit() else 1,
         topic_settings.get(UNCLEAN_ELECTION_SETTING, "false").strip().lower() == "true",
     )
-    image.partitions[topic, partition] = PartitionRegistration(
-        *(topic, partition, image.topic_ids.get(topic, ""), leadership),
-        *(values["leader_epoch"], values["partition_epoch"]),
-        tuple(values.get("directories") or ()),
+    image.registration_by_partition[topic, partition] = PartitionRegistration(
+        *(topic, partition, image.topic_id_by_name.get(topic, ""), leadership),
+        *(row_values["leader_epoch"], row_values["partition_epoch"]),
+        tuple(row_values.get("directories") or ()),
     )

@@ -14,14 +14,14 @@ DEFAULT_INTERNAL_PARTITIONS = 50
 
 def java_string_hash(text: str) -> int:
     """`java.lang.String.hashCode`, over UTF-16 code units, as a signed 32-bit number."""
-    units = text.encode("utf-16-be", "surrogatepass")
+    utf16_bytes = text.encode("utf-16-be", "surrogatepass")
     hash_value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        hash_value = (31 * hash_value + (high << 8 | low)) & 0xFFFFFFFF
+    for high_byte, low_byte in zip(utf16_bytes[::2], utf16_bytes[1::2], strict=True):
+        hash_value = (31 * hash_value + (high_byte << 8 | low_byte)) & 0xFFFFFFFF
     return hash_value - (1 << 32) if hash_value >> 31 else hash_value
 
 
-def coordinator_partition(
+def compute_coordinator_partition(
     coordinator_key: str, n_partitions: int = DEFAULT_INTERNAL_PARTITIONS
 ) -> int:
     """The partition of a group or a transactional id."""

@@ -50,7 +50,7 @@ class StartStage:
 class ElectionRules:
     """The election rules that differ between clusters."""
 
-    has_elr: bool = False
+    is_elr_enabled: bool = False
     fences_before_registration: bool = False
     """Whether the controller fences expired brokers even if no broker has registered: since 4.0."""
     voters: frozenset[int] = frozenset()
@@ -85,14 +85,14 @@ class _ElectionSimulation:
 
     def __init__(
         self,
-        cluster: ClusterBrokers,
+        cluster_brokers: ClusterBrokers,
         leadership: PartitionLeadership,
         offline_directory_nodes: frozenset[int],
     ) -> None:
-        self.cluster, self.leadership = cluster, leadership
+        self.cluster_brokers, self.leadership = cluster_brokers, leadership
         self.offline_directory_nodes = set(offline_directory_nodes)
-        self.unfenced_nodes = set(cluster.fencing_order)
-        self.stale_nodes = list(cluster.fencing_order)
+        self.unfenced_nodes = set(cluster_brokers.fencing_order)
+        self.stale_nodes = list(cluster_brokers.fencing_order)
 
     def is_acceptable_leader(self, node: int) -> bool:
         return node in self.unfenced_nodes and node not in self.offline_directory_nodes
@@ -103,11 +103,15 @@ class _ElectionSimulation:
         self.unfenced_nodes.discard(node)
         if node in self.stale_nodes:
             self.stale_nodes.remove(node)
-        if self.cluster.rules.has_elr and node not in self.cluster.cleanly_stopped:
+        if (
+            self.cluster_brokers.rules.is_elr_enabled
+            and node not in self.cluster_brokers.cleanly_stopped
+        ):
             leadership = self.leadership
             if node in leadership.isr or node in leadership.elr:
-                self._change_partition(
-                    tuple(other for other in leadership.isr if other != node), removed_node=node
+                self._change_isr_and_elect(
+                    tuple(isr_node for isr_node in leadership.isr if isr_node != node),
+                    removed_node=node,
                 )
 
     def move(self, node: int) -> None:
@@ -115,9 +119,9 @@ class _ElectionSimulation:
         does while it waits for its session to expire. The replica leaves the ISR, unless it is the
         last one."""
         if node in self.offline_directory_nodes and node in self.stale_nodes:
-            isr = tuple(other for other in self.leadership.isr if other != node)
+            isr = tuple(isr_node for isr_node in self.leadership.isr if isr_node != node)
             if isr and isr != self.leadership.isr:
-                self._change_partition(isr)
+                self._change_isr_and_elect(isr)
             self.offline_directory_nodes.discard(node)
 
     def unfence(self, node: int) -> None:
@@ -129,61 +133,61 @@ class _ElectionSimulation:
         """Record the new directory of a replica; this elects nobody."""
         self.offline_directory_nodes.discard(node)
 
-    def expire(self, node: int) -> None:
+    def fence_expired_broker(self, node: int) -> None:
         """Fence a broker that is not back in time."""
         self.unfenced_nodes.discard(node)
         self.stale_nodes.remove(node)
         isr = self.leadership.isr
         if node in isr or self.leadership.leader == node:
-            remaining_isr = tuple(other for other in isr if other != node)
-            self._change_partition(
-                remaining_isr if remaining_isr or self.cluster.rules.has_elr else isr
+            remaining_isr = tuple(isr_node for isr_node in isr if isr_node != node)
+            self._change_isr_and_elect(
+                remaining_isr if remaining_isr or self.cluster_brokers.rules.is_elr_enabled else isr
             )
 
-    def elect(self) -> None:
+    def elect_uncleanly(self) -> None:
         """Hold an unclean election, as by command; it does nothing while there is a leader."""
         if self.leadership.leader == NO_LEADER:
-            self._change_partition(self.leadership.isr, allow_unclean=True)
+            self._change_isr_and_elect(self.leadership.isr, allows_unclean=True)
 
     def elect_if_leaderless(self) -> None:
         """Elect a leader if there is none, as at any later event."""
         if self.leadership.leader == NO_LEADER:
-            self._change_partition(self.leadership.isr)
+            self._change_isr_and_elect(self.leadership.isr)
 
-    def _change_partition(
-        self, isr: tuple[int, ...], *, removed_node: int | None = None, allow_unclean: bool = False
+    def _change_isr_and_elect(
+        self, isr: tuple[int, ...], *, removed_node: int | None = None, allows_unclean: bool = False
     ) -> None:
         """Change the ISR, and elect. removed_node: a broker that must not be in the ELR either."""
-        leadership, has_elr = self.leadership, self.cluster.rules.has_elr
+        leadership, is_elr_enabled = self.leadership, self.cluster_brokers.rules.is_elr_enabled
         elr = leadership.elr
-        if has_elr:
+        if is_elr_enabled:
             former_replicas = dict.fromkeys((*elr, *leadership.isr))
             demoted_nodes = (
                 node for node in former_replicas if node not in isr and node != removed_node
             )
             elr = () if len(isr) >= leadership.min_isr else tuple(demoted_nodes)
-        leader, elected_from = self._elect(isr, elr, allow_unclean=allow_unclean)
-        last_known = leadership.last_known
+        leader, elected_from = self._choose_leader(isr, elr, allows_unclean=allows_unclean)
+        last_known_leaders = leadership.last_known
         if leader != NO_LEADER:
-            last_known = ()
+            last_known_leaders = ()
             if elected_from != "isr":
                 isr = (leader,)
                 elr = tuple(node for node in elr if node != leader) if elected_from == "elr" else ()
-        elif has_elr and not isr and leadership.isr and leadership.leader != NO_LEADER:
-            last_known = (leadership.leader,)
+        elif is_elr_enabled and not isr and leadership.isr and leadership.leader != NO_LEADER:
+            last_known_leaders = (leadership.leader,)
         if leader == leadership.leader:
             elected_from = leadership.elected_from
         self.leadership = replace(
             leadership,
             isr=isr,
             elr=elr,
-            last_known=last_known,
+            last_known=last_known_leaders,
             leader=leader,
             elected_from=elected_from,
         )
 
-    def _elect(
-        self, isr: tuple[int, ...], elr: tuple[int, ...], *, allow_unclean: bool
+    def _choose_leader(
+        self, isr: tuple[int, ...], elr: tuple[int, ...], *, allows_unclean: bool
     ) -> tuple[int, str | None]:
         leadership = self.leadership
         electable_nodes, elected_from = (isr, "isr") if isr else (elr, "elr")
@@ -192,23 +196,23 @@ class _ElectionSimulation:
         for node in leadership.replicas:
             if node in electable_nodes and self.is_acceptable_leader(node):
                 return node, elected_from
-        last_known = leadership.last_known
-        is_without_isr_and_elr = self.cluster.rules.has_elr and not isr and not elr
+        last_known_leaders = leadership.last_known
+        can_elect_last_known = self.cluster_brokers.rules.is_elr_enabled and not isr and not elr
         if (
-            is_without_isr_and_elr
-            and len(last_known) == 1
-            and self.is_acceptable_leader(last_known[0])
+            can_elect_last_known
+            and len(last_known_leaders) == 1
+            and self.is_acceptable_leader(last_known_leaders[0])
         ):
-            return last_known[0], "last_known_leader"
-        if leadership.allows_unclean_election or allow_unclean:
+            return last_known_leaders[0], "last_known_leader"
+        if leadership.allows_unclean_election or allows_unclean:
             for node in leadership.replicas:
                 if self.is_acceptable_leader(node):
                     return node, "unclean"
         return NO_LEADER, None
 
 
-def possible_leaders(
-    cluster: ClusterBrokers,
+def predict_possible_leaders(
+    cluster_brokers: ClusterBrokers,
     leadership: PartitionLeadership,
     offline_directory_nodes: frozenset[int],
     stages: Sequence[StartStage],
@@ -220,9 +224,9 @@ def possible_leaders(
     they do not have.
     """
     result_by_leader: dict[int, ElectionResult] = {}
-    for plan in _iter_event_plans(cluster, stages, offline_directory_nodes):
-        simulation = _ElectionSimulation(cluster, leadership, offline_directory_nodes)
-        _simulate(simulation, plan)
+    for event_plan in _iter_event_plans(cluster_brokers, stages, offline_directory_nodes):
+        simulation = _ElectionSimulation(cluster_brokers, leadership, offline_directory_nodes)
+        _simulate_events(simulation, event_plan)
         result_by_leader.setdefault(
             simulation.leadership.leader,
             ElectionResult(simulation.leadership.leader, simulation.leadership.elected_from),
@@ -235,37 +239,49 @@ def possible_leaders(
     return list(result_by_leader.values())
 
 
-_Event = tuple[str, int]
+_StartEvent = tuple[str, int]
 
 
-def _simulate(simulation: _ElectionSimulation, plan: Iterable[tuple[_Event, ...]]) -> None:
-    for stage_events in plan:
+def _simulate_events(
+    simulation: _ElectionSimulation, event_plan: Iterable[tuple[_StartEvent, ...]]
+) -> None:
+    for stage_events in event_plan:
         for event_name, node in stage_events:
             if event_name == "expire-all":
                 for stale_node in list(simulation.stale_nodes):
-                    simulation.expire(stale_node)
+                    simulation.fence_expired_broker(stale_node)
             elif event_name == "elect":
-                simulation.elect()
+                simulation.elect_uncleanly()
             else:
                 getattr(simulation, event_name)(node)
 
 
 def _iter_event_plans(
-    cluster: ClusterBrokers, stages: Sequence[StartStage], offline_directory_nodes: frozenset[int]
-) -> Iterator[tuple[tuple[_Event, ...], ...]]:
+    cluster_brokers: ClusterBrokers,
+    stages: Sequence[StartStage],
+    offline_directory_nodes: frozenset[int],
+) -> Iterator[tuple[tuple[_StartEvent, ...], ...]]:
     """The possible sequences of events of an order."""
-    plans: list[tuple[tuple[_Event, ...], ...]] = [()]
-    stale_brokers = set(cluster.fencing_order)
-    for stage in _merge_until_quorum(cluster.rules, stages):
+    event_plans: list[tuple[tuple[_StartEvent, ...], ...]] = [()]
+    stale_brokers = set(cluster_brokers.fencing_order)
+    for stage in _merge_stages_until_quorum(cluster_brokers.rules, stages):
         event_sequences = dict.fromkeys(
-            _iter_stage_events(cluster, stage, frozenset(stale_brokers), offline_directory_nodes)
+            _iter_stage_events(
+                cluster_brokers, stage, frozenset(stale_brokers), offline_directory_nodes
+            )
         )
-        plans = [(*plan, events) for plan in plans for events in event_sequences]
+        event_plans = [
+            (*event_plan, stage_events)
+            for event_plan in event_plans
+            for stage_events in event_sequences
+        ]
         stale_brokers.clear()  # a stage ends only after the old sessions have expired
-    yield from plans
+    yield from event_plans
 
 
-def _merge_until_quorum(rules: ElectionRules, stages: Sequence[StartStage]) -> Iterator[StartStage]:
+def _merge_stages_until_quorum(
+    rules: ElectionRules, stages: Sequence[StartStage]
+) -> Iterator[StartStage]:
     """The stages, with those before the quorum merged into the one that completes it."""
     started_nodes: list[int] = []
     waiting_nodes: tuple[int, ...] = ()
@@ -279,21 +295,24 @@ def _merge_until_quorum(rules: ElectionRules, stages: Sequence[StartStage]) -> I
 
 
 def _iter_stage_events(
-    cluster: ClusterBrokers,
+    cluster_brokers: ClusterBrokers,
     stage: StartStage,
     stale_brokers: frozenset[int],
     offline_directory_nodes: frozenset[int],
-) -> Iterator[tuple[_Event, ...]]:
+) -> Iterator[tuple[_StartEvent, ...]]:
     """The possible event sequences of a stage: who registers first, and when the others expire."""
     nodes = stage.nodes
-    orders = (
+    node_orders = (
         permutations(nodes) if len(nodes) <= MAX_PERMUTED_BROKERS else iter([nodes, nodes[::-1]])
     )
-    may_expire_first = cluster.rules.fences_before_registration
-    for order in orders:
-        stale_nodes = [node for node in order if node in stale_brokers]
+    can_expire_first = cluster_brokers.rules.fences_before_registration
+    for node_order in node_orders:
+        stale_nodes = [node for node in node_order if node in stale_brokers]
         immediate_events = [
-            event for node in order if node not in stale_brokers for event in _startup_events(node)
+            event
+            for node in node_order
+            if node not in stale_brokers
+            for event in _startup_events(node)
         ]
         election_events = [("elect", 0)] if stage.ends_with_election else []
         expiry_events = [("expire-all", 0)] if stale_brokers else []
@@ -317,10 +336,10 @@ def _iter_stage_events(
                 *stale_events[1:],
                 *election_events,
             )
-            if may_expire_first:
+            if can_expire_first:
                 yield (*first_events, *expiry_events, *stale_events, *election_events)
 
 
-def _startup_events(node: int) -> tuple[_Event, ...]:
+def _startup_events(node: int) -> tuple[_StartEvent, ...]:
     """The events of a broker that starts."""
     return ("register", node), ("unfence", node), ("assign", node)

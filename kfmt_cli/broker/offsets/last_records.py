@@ -11,13 +11,16 @@ from kfmt_cli.broker.offsets.seek import read_blocks_from
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.log.block import slice_block, split_runs, undamaged_data_batches
+from kfmt_cli.log.block import slice_block, split_runs, undamaged_data_block
 from kfmt_cli.log.derived_columns import read_complete_records
 from kfmt_cli.log.selection.selection import Selection
 
 
-def find_tail_offset(
-    logs: Sequence[InputFile], n_records: int, selection: Selection, limit: DecompressionLimit
+def read_last_records_offset(
+    logs: Sequence[InputFile],
+    n_records: int,
+    selection: Selection,
+    decompression_limit: DecompressionLimit,
 ) -> int:
     """The offset of the first of the last `n_records` selected records, without markers; raises
     InputError.
@@ -25,15 +28,17 @@ def find_tail_offset(
     logs: a partition's logs in base offset order.
     """
     if selection:
-        return _find_selected_tail(selection.select_logs(logs), n_records, selection, limit)
+        return _last_selected_records_offset(
+            selection.select_logs(logs), n_records, selection, decompression_limit
+        )
     first_offset = 0
     for log in reversed(logs):
         for batch_columns in reversed(_read_batch_columns(log)):
-            for position, base_offset, count in reversed(batch_columns.T.tolist()):
-                if 0 <= count < n_records:
-                    n_records, first_offset = n_records - count, base_offset
+            for batch_position, base_offset, n_batch_records in reversed(batch_columns.T.tolist()):
+                if 0 <= n_batch_records < n_records:
+                    n_records, first_offset = n_records - n_batch_records, base_offset
                     continue
-                record_offsets = _read_record_offsets(log, position, limit)
+                record_offsets = _read_record_offsets(log, batch_position, decompression_limit)
                 if len(record_offsets) >= n_records:
                     return record_offsets[-n_records]
                 n_records = n_records - len(record_offsets)
@@ -41,41 +46,48 @@ def find_tail_offset(
     return first_offset
 
 
-def _find_selected_tail(
-    logs: Sequence[InputFile], n_records: int, selection: Selection, limit: DecompressionLimit
+def _last_selected_records_offset(
+    logs: Sequence[InputFile],
+    n_records: int,
+    selection: Selection,
+    decompression_limit: DecompressionLimit,
 ) -> int:
     """The same offset, found by reading the records; 0 if none is selected."""
-    tail_offsets: list[int] = []
+    last_offsets: list[int] = []
     for log in reversed(logs):
-        log_offsets: deque[int] = deque(maxlen=n_records - len(tail_offsets))
-        for block in map(undamaged_data_batches, read_blocks_from(log, read_ahead=True)):
-            for run, records in selection.iter_candidate_runs(block, limit):
+        log_offsets: deque[int] = deque(maxlen=n_records - len(last_offsets))
+        for block in map(undamaged_data_block, read_blocks_from(log, read_ahead=True)):
+            for run, records in selection.iter_candidate_runs(block, decompression_limit):
                 log_offsets.extend(
                     records.rows.offset[selection.record_mask(run, records)].tolist()
                 )
-        tail_offsets = sorted([*log_offsets, *tail_offsets])
-        if len(tail_offsets) == n_records:
+        last_offsets = sorted([*log_offsets, *last_offsets])
+        if len(last_offsets) == n_records:
             break
-    return tail_offsets[0] if tail_offsets else 0
+    return last_offsets[0] if last_offsets else 0
 
 
 def _read_batch_columns(log: InputFile) -> list[IntArray]:
     """Position, base offset and record count of a log's undamaged batches, block by block; the
     record count of a wrapper, which is not in its header, is -1."""
-    columns_by_block = []
-    for block in map(undamaged_data_batches, read_blocks_from(log, read_ahead=True)):
+    block_columns = []
+    for block in map(undamaged_data_block, read_blocks_from(log, read_ahead=True)):
         batches = block.batches
-        legacy_counts = np.where(batches.compression == 0, 1, -1)
-        counts = np.where(batches.is_v2 == 1, batches.records_count.clip(0), legacy_counts)
-        columns_by_block.append(np.stack([batches.position, batches.base_offset, counts]))
-    return columns_by_block
+        legacy_record_counts = np.where(batches.compression == 0, 1, -1)
+        record_counts = np.where(
+            batches.is_v2 == 1, batches.records_count.clip(0), legacy_record_counts
+        )
+        block_columns.append(np.stack([batches.position, batches.base_offset, record_counts]))
+    return block_columns
 
 
-def _read_record_offsets(log: InputFile, position: int, limit: DecompressionLimit) -> list[int]:
+def _read_record_offsets(
+    log: InputFile, batch_position: int, decompression_limit: DecompressionLimit
+) -> list[int]:
     """The sorted offsets of the records in the batch at a byte."""
-    block = next(read_blocks_from(log, position))
+    block = next(read_blocks_from(log, batch_position))
     record_offsets: list[int] = []
     for run in split_runs(slice_block(block, 0, 1)):
-        records = read_complete_records(run, limit)
+        records = read_complete_records(run, decompression_limit)
         record_offsets += np.sort(records.rows.offset).tolist()
     return record_offsets

@@ -79,91 +79,107 @@ class IndexLookup:
 
 
 class SearchableValues(Protocol):
-    """A sequence that `find_floor_entry` can search."""
+    """A sequence that `find_floor_row` can search."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, i: int, /) -> Any: ...
 
 
-def find_floor_entry(
-    values: SearchableValues,
+def find_floor_row(
+    sorted_values: SearchableValues,
     target: int,
-    n_warm: int,
+    n_warm_entries: int,
     on_step: Callable[[SearchStep], None] = lambda _: None,
 ) -> int | None:
     """The last entry at or below the target, found as a broker does, or None.
 
-    It tries the last `n_warm` entries first.
+    It tries the last `n_warm_entries` entries first.
     """
 
     def search_between(low: int, high: int) -> int:
         while low < high:
             middle = (low + high + 1) >> 1
-            value = int(values[middle])
-            verdict = "too high" if value > target else "below" if value < target else "equal"
-            on_step(SearchStep(low, high, middle, value, verdict))
-            if value == target:
+            middle_value = int(sorted_values[middle])
+            verdict = (
+                "too high"
+                if middle_value > target
+                else "below"
+                if middle_value < target
+                else "equal"
+            )
+            on_step(SearchStep(low, high, middle, middle_value, verdict))
+            if middle_value == target:
                 return middle
-            low, high = (low, middle - 1) if value > target else (middle, high)
+            low, high = (low, middle - 1) if middle_value > target else (middle, high)
         return low
 
-    if not len(values):
+    if not len(sorted_values):
         return None
-    first_warm = max(0, len(values) - 1 - n_warm)
-    if values[first_warm] < target:
-        return search_between(first_warm, len(values) - 1)
-    return search_between(0, first_warm) if values[0] <= target else None
+    first_warm_row = max(0, len(sorted_values) - 1 - n_warm_entries)
+    if sorted_values[first_warm_row] < target:
+        return search_between(first_warm_row, len(sorted_values) - 1)
+    return search_between(0, first_warm_row) if sorted_values[0] <= target else None
 
 
-def search_index(file: InputFile | None, column: str, target: int) -> IndexSearch:
+def search_index(index_file: InputFile | None, column: str, target: int) -> IndexSearch:
     """A broker's binary search in an index; a missing index counts as empty."""
-    if file is None:
+    if index_file is None:
         return IndexSearch(None, column, target, 0)
-    table = file.read_contents().table
-    result = IndexSearch(file.name, column, target, len(table))
-    n_warm = WARM_SECTION_BYTES // file.kind.layouts[0].dtype.itemsize
-    result.entry = find_floor_entry(table[column], target, n_warm, result.steps.append)
-    if result.entry is not None:
-        entry = result.entry
-        column_names = (name for name in table.index_by_name if name != "relative_offset")
-        result.found = FieldDict({name: int(table[name][entry]) for name in column_names})
-    return result
+    index_table = index_file.read_contents().table
+    search = IndexSearch(index_file.name, column, target, len(index_table))
+    n_warm_entries = WARM_SECTION_BYTES // index_file.kind.layouts[0].dtype.itemsize
+    search.entry = find_floor_row(index_table[column], target, n_warm_entries, search.steps.append)
+    if search.entry is not None:
+        entry_row = search.entry
+        column_names = (
+            column_name
+            for column_name in index_table.index_by_name
+            if column_name != "relative_offset"
+        )
+        search.found = FieldDict(
+            {column_name: int(index_table[column_name][entry_row]) for column_name in column_names}
+        )
+    return search
 
 
 def lookup_in_segment(
-    segment: Segment, column: str, target: int, version: KafkaVersion
+    segment: Segment, column: str, target: int, kafka_version: KafkaVersion
 ) -> IndexLookup:
     """Look up an `OFFSET_COLUMN` or a `TIMESTAMP_COLUMN` in one segment as a version does; raises
     InputError."""
     log, target_offset = segment.required_log, target
     lookup = IndexLookup(log.name, column, target)
     if column == TIMESTAMP_COLUMN:
-        time_search = search_index(segment.indexes.get(TIME_INDEX_KIND), TIMESTAMP_COLUMN, target)
+        time_search = search_index(
+            segment.index_by_kind.get(TIME_INDEX_KIND), TIMESTAMP_COLUMN, target
+        )
         lookup.searches.append(time_search)
         # Without an entry, the search begins at the base offset.
-        target_offset = time_search.found.get(OFFSET_COLUMN, log.base_or_zero)
+        target_offset = time_search.found.get(OFFSET_COLUMN, log.base_offset_or_zero)
     offset_search = search_index(
-        segment.indexes.get(OFFSET_INDEX_KIND), OFFSET_COLUMN, target_offset
+        segment.index_by_kind.get(OFFSET_INDEX_KIND), OFFSET_COLUMN, target_offset
     )
     lookup.searches.append(offset_search)
     lookup.scan_from = offset_search.found.get("log_position", 0)
     if column == TIMESTAMP_COLUMN:
         _scan_by_timestamp(lookup, log)
     else:
-        _find_batch(lookup, log, version)
+        _find_batch_for_offset(lookup, log, kafka_version)
     return lookup
 
 
-def _find_batch(lookup: IndexLookup, log: InputFile, version: KafkaVersion) -> None:
+def _find_batch_for_offset(
+    lookup: IndexLookup, log: InputFile, kafka_version: KafkaVersion
+) -> None:
     """Find the batch for an offset, from the entry's position onward."""
     with closing(LogBytes(log.path, log.name)) as log_bytes:
         stored_batches = iter_stored_batches(log_bytes, lookup.scan_from, log_bytes.size)
-        walker = BatchWalker(stored_batches, version, partial(read_base_offset, log_bytes))
+        walker = BatchWalker(stored_batches, kafka_version, partial(read_base_offset, log_bytes))
         row, error = walker.find_row_or_error(lookup.target)
-        skipped = walker.batches[:row]
-        lookup.n_scanned = len(skipped)
-        lookup.scanned = [_batch_fields(batch) for batch in skipped[:MAX_LISTED_BATCHES]]
+        skipped_batches = walker.batches[:row]
+        lookup.n_scanned = len(skipped_batches)
+        lookup.scanned = [_batch_fields(batch) for batch in skipped_batches[:MAX_LISTED_BATCHES]]
         if error is not None:
             lookup.error = str(error)
         elif row is not None:
@@ -199,18 +215,20 @@ def choose_segment(segments: list[Segment], column: str, target: int) -> Segment
     searchable_segments = [segment for segment in segments if segment.log is not None]
     if not searchable_segments:
         raise InputError("no log to search")
-    searchable_segments.sort(key=lambda segment: segment.required_log.base_or_zero)
+    searchable_segments.sort(key=lambda segment: segment.required_log.base_offset_or_zero)
     if column == OFFSET_COLUMN:
-        candidates = [
+        segments_up_to_target = [
             segment
             for segment in searchable_segments
-            if segment.required_log.base_or_zero <= target
+            if segment.required_log.base_offset_or_zero <= target
         ]
-        return candidates[-1] if candidates else searchable_segments[0]
+        return segments_up_to_target[-1] if segments_up_to_target else searchable_segments[0]
     for segment in searchable_segments[:-1]:
-        time_index = segment.indexes.get(TIME_INDEX_KIND)
+        time_index_file = segment.index_by_kind.get(TIME_INDEX_KIND)
         timestamps = (
-            time_index.read_contents().table.timestamp if time_index else np.zeros(0, np.int64)
+            time_index_file.read_contents().table.timestamp
+            if time_index_file
+            else np.zeros(0, np.int64)
         )
         if len(timestamps) and int(timestamps[-1]) >= target:
             return segment

@@ -33,53 +33,63 @@ class ReadPosition:
     """The problem with the index, if any."""
 
 
-def find_start_for_offset(segment: Segment, offset: int) -> ReadPosition:
+def choose_position_for_offset(segment: Segment, offset: int) -> ReadPosition:
     """Where to begin for an offset."""
-    index = segment.indexes.get(OFFSET_INDEX_KIND)
-    if index is None:
+    index_file = segment.index_by_kind.get(OFFSET_INDEX_KIND)
+    if index_file is None:
         return ReadPosition(0, BY_SCAN, "no offset index")
     try:
-        entry = search_index(index, "offset", offset).found
+        index_entry = search_index(index_file, "offset", offset).found
     except InputError as error:
         return ReadPosition(0, BY_SCAN, str(error))
-    if not entry:
+    if not index_entry:
         return ReadPosition(0, BY_INDEX)
-    position = entry.log_position
-    first = next(read_blocks_from(segment.required_log, position), None)
-    is_undamaged = first is not None and begins_undamaged_at(first, position)
-    if first is None or not is_undamaged or int(first.batches.base_offset[0]) > offset:
+    indexed_position = index_entry.log_position
+    first_block = next(read_blocks_from(segment.required_log, indexed_position), None)
+    is_undamaged = first_block is not None and begins_with_undamaged_batch(
+        first_block, indexed_position
+    )
+    if first_block is None or not is_undamaged or int(first_block.batches.base_offset[0]) > offset:
         return ReadPosition(
-            0, BY_SCAN, f"{index.name} points to byte {position}, where no such batch starts"
+            0,
+            BY_SCAN,
+            f"{index_file.name} points to byte {indexed_position}, where no such batch starts",
         )
-    return ReadPosition(position, BY_INDEX)
+    return ReadPosition(indexed_position, BY_INDEX)
 
 
-def find_start_for_timestamp(segment: Segment, timestamp: int) -> ReadPosition:
+def choose_position_for_timestamp(segment: Segment, timestamp: int) -> ReadPosition:
     """Where to begin for the first record at or after a timestamp."""
-    index = segment.indexes.get(TIME_INDEX_KIND)
-    if index is None:
+    index_file = segment.index_by_kind.get(TIME_INDEX_KIND)
+    if index_file is None:
         return ReadPosition(0, BY_SCAN, "no time index")
     try:
         # Every record newer than an entry's timestamp comes after the entry's offset.
-        entry = search_index(index, "timestamp", timestamp - 1).found
+        index_entry = search_index(index_file, "timestamp", timestamp - 1).found
     except InputError as error:
         return ReadPosition(0, BY_SCAN, str(error))
-    return find_start_for_offset(segment, entry.offset) if entry else ReadPosition(0, BY_INDEX)
+    return (
+        choose_position_for_offset(segment, index_entry.offset)
+        if index_entry
+        else ReadPosition(0, BY_INDEX)
+    )
 
 
 def read_blocks_from(
-    file: InputFile,
-    position: int = 0,
+    log: InputFile,
+    first_position: int = 0,
     *,
     read_ahead: bool = False,
     check_crcs: bool = True,
 ) -> Iterator[Block]:
     """The blocks of a log from a byte onward, as `LogReader` returns them; raises InputError."""
-    with closing(open_source(file.path, file.name)) as source:
-        yield from LogReader(source, file.base_offset, read_ahead, check_crcs).iter_blocks(position)
+    with closing(open_source(log.path, log.name)) as source:
+        yield from LogReader(source, log.base_offset, read_ahead, check_crcs).iter_blocks(
+            first_position
+        )
 
 
-def begins_undamaged_at(block: Block, position: int) -> bool:
+def begins_with_undamaged_batch(block: Block, position: int) -> bool:
     """Whether a block begins with an undamaged batch at a byte."""
     batches = block.batches
     return len(batches) > 0 and (batches.position[0], batches.crc_valid[0]) == (position, 1)

@@ -27,51 +27,54 @@ class BatchWalker:
 
     def __init__(
         self,
-        batches: Iterator[StoredBatch],
-        version: KafkaVersion,
+        stored_batches: Iterator[StoredBatch],
+        kafka_version: KafkaVersion,
         read_base_offset: Callable[[StoredBatch], int],
     ) -> None:
         self.batches: list[StoredBatch] = []
         self.error: CorruptError | StartError | None = None
-        self._remaining_batches = batches
-        self._version = version
+        self._remaining_batches = stored_batches
+        self._kafka_version = kafka_version
         self._read_base_offset = read_base_offset
         # The search compares the target with these: for each batch, the highest offset up to it.
         self._running_max_offsets: list[int] = []
 
-    def find(self, offset: int) -> tuple[int, int] | None:
+    def find_row_and_last_target(self, offset: int) -> tuple[int, int] | None:
         """The row of the batch found for an offset, and the last offset with the same answer.
 
         None if no batch is found, or if the search fails: see `error`.
         """
         row = self._find_first_row(offset)
-        if not self._version.searches_by_base_offset:
+        if not self._kafka_version.searches_by_base_offset:
             return None if row is None else (row, self.batches[row].last_offset)
-        found_base_offset = None if row is None else self._running_max_offsets[row]
+        next_base_offset = None if row is None else self._running_max_offsets[row]
         if row is None and self.error is not None:
             if not isinstance(self.error, PartialHeaderError) or self.error.base_offset < offset:
                 return None
-            found_base_offset = self.error.base_offset
-        if row is not None and found_base_offset == offset:
+            next_base_offset = self.error.base_offset
+        if row is not None and next_base_offset == offset:
             return row, offset
         previous_row = (len(self._running_max_offsets) if row is None else row) - 1
-        if previous_row >= 0 and (last := self.batches[previous_row].last_offset) >= offset:
-            return previous_row, last if found_base_offset is None else min(
-                last, found_base_offset - 1
+        if (
+            previous_row >= 0
+            and (previous_last_offset := self.batches[previous_row].last_offset) >= offset
+        ):
+            return previous_row, previous_last_offset if next_base_offset is None else min(
+                previous_last_offset, next_base_offset - 1
             )
-        return None if row is None or found_base_offset is None else (row, found_base_offset - 1)
+        return None if row is None or next_base_offset is None else (row, next_base_offset - 1)
 
     def find_row_or_error(self, offset: int) -> tuple[int | None, CorruptError | StartError | None]:
         """The row of the batch that a broker finds for an offset, and why it answers with an error
         instead."""
-        match = self.find(offset)
-        if match is None:
+        row_and_last_target = self.find_row_and_last_target(offset)
+        if row_and_last_target is None:
             return None, self.error
-        return match[0], self.answer_error(match[0])
+        return row_and_last_target[0], self.find_answer_error(row_and_last_target[0])
 
-    def answer_error(self, row: int) -> StartError | None:
+    def find_answer_error(self, row: int) -> StartError | None:
         """Why a broker does not answer with a batch that it has found; None if it does."""
-        if not self._version.reads_base_offset:
+        if not self._kafka_version.reads_base_offset:
             return None
         try:
             self._read_base_offset(self.batches[row])
@@ -79,7 +82,7 @@ class BatchWalker:
             return error
         return None
 
-    def batch_at(self, row: int) -> StoredBatch | None:
+    def read_batch(self, row: int) -> StoredBatch | None:
         """The batch in a row; None after the last batch, or if a broker fails to read it."""
         while len(self.batches) <= row:
             try:
@@ -95,11 +98,11 @@ class BatchWalker:
     def _find_first_row(self, offset: int) -> int | None:
         """The row of the first batch that begins, or ends, at or after an offset."""
         while not self._running_max_offsets or self._running_max_offsets[-1] < offset:
-            batch = self.batch_at(len(self._running_max_offsets))
+            batch = self.read_batch(len(self._running_max_offsets))
             if batch is None:
                 return None
             search_key = batch.last_offset
-            if self._version.searches_by_base_offset:
+            if self._kafka_version.searches_by_base_offset:
                 try:
                     search_key = self._read_base_offset(batch)
                 except StartError as error:

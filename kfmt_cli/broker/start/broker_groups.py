@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kfmt_cli.broker.start.brokers import BrokerDirectories
-from kfmt_cli.broker.start.directory import LogDirectory, open_log_directory
+from kfmt_cli.broker.start.directory import LogDirectory, load_log_directory
 from kfmt_cli.broker.version import PredictedVersion
 
 
 def predict_broker_version(log_directory: Path) -> PredictedVersion:
     """The version of the broker of a log directory, by its metadata log or the default."""
-    broker = BrokerDirectories([open_log_directory(log_directory)])
-    broker.predict_version(None)
-    return broker.predicted_version
+    broker_directories = BrokerDirectories([load_log_directory(log_directory)])
+    broker_directories.set_predicted_version(None)
+    return broker_directories.predicted_version
 
 
-def group_by_broker(
+def group_directories_by_broker(
     directories: Iterable[LogDirectory], user_paths: frozenset[str]
 ) -> list[BrokerDirectories]:
     """Group log directories by broker.
@@ -31,20 +31,20 @@ def group_by_broker(
     groups: list[BrokerDirectories] = []
     for directory in all_directories:
         if directory.has_metadata_log:
-            group = _find_group(groups, directory)
-            if group is None or _is_copy(group.directories[0], directory, user_paths):
+            group = _find_broker_group(groups, directory)
+            if group is None or _is_copied_directory(group.directories[0], directory, user_paths):
                 groups.append(BrokerDirectories([directory]))
             else:
                 group.directories.append(directory)
-    explicit_brokers = [group for group in groups if group.directories[0].path in user_paths]
+    explicit_groups = [group for group in groups if group.directories[0].path in user_paths]
     for directory in all_directories:
         if directory.has_metadata_log:
             continue
-        group = _find_group(groups, directory)
-        if group is None and directory.path in user_paths and len(explicit_brokers) == 1:
-            [explicit_broker] = explicit_brokers
-            if not explicit_broker.is_owned_by_other(directory):
-                group = explicit_broker
+        group = _find_broker_group(groups, directory)
+        if group is None and directory.path in user_paths and len(explicit_groups) == 1:
+            [explicit_group] = explicit_groups
+            if not explicit_group.is_owned_by_other_broker(directory):
+                group = explicit_group
         if group is None:
             groups.append(BrokerDirectories([directory]))
         else:
@@ -52,7 +52,7 @@ def group_by_broker(
     return groups
 
 
-def _find_group(
+def _find_broker_group(
     groups: list[BrokerDirectories], directory: LogDirectory
 ) -> BrokerDirectories | None:
     return next(
@@ -60,17 +60,22 @@ def _find_group(
     )
 
 
-def _is_copy(original: LogDirectory, directory: LogDirectory, user_paths: frozenset[str]) -> bool:
+def _is_copied_directory(
+    original: LogDirectory, directory: LogDirectory, user_paths: frozenset[str]
+) -> bool:
     """Whether a directory has the same directory.id as another, which makes it a copy and so
     another broker's, unless the user named both."""
     has_same_id = original.meta_properties.directory_id == directory.meta_properties.directory_id
     return has_same_id and not {original.path, directory.path} <= user_paths
 
 
-def _is_same_broker(left: LogDirectory, right: LogDirectory) -> bool:
-    left_properties, right_properties = left.meta_properties, right.meta_properties
-    has_same_ids = (left_properties.cluster_id, left_properties.node_id) == (
-        right_properties.cluster_id,
-        right_properties.node_id,
+def _is_same_broker(first_directory: LogDirectory, second_directory: LogDirectory) -> bool:
+    first_properties, second_properties = (
+        first_directory.meta_properties,
+        second_directory.meta_properties,
     )
-    return left_properties.node_id is not None and has_same_ids
+    has_same_ids = (first_properties.cluster_id, first_properties.node_id) == (
+        second_properties.cluster_id,
+        second_properties.node_id,
+    )
+    return first_properties.node_id is not None and has_same_ids

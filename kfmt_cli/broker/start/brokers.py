@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_image
-from kfmt_cli.broker.start.directory import LogDirectory, find_contradictions
+from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_cluster_image
+from kfmt_cli.broker.start.directory import LogDirectory, find_directory_contradictions
 from kfmt_cli.broker.start.log_directory_files import BOOTSTRAP_CHECKPOINT, METADATA_LOG_NAME
 from kfmt_cli.broker.start.meta_properties import read_topic_id
 from kfmt_cli.broker.start.metadata_files import metadata_snapshots
@@ -26,22 +26,22 @@ from kfmt_cli.broker.start.outcome import (
 )
 from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.broker.start.unserved import (
-    directory_owners,
-    foreign_topic_reason,
-    is_reserved_id,
-    stray_reason,
+    format_foreign_topic_reason,
+    format_stray_reason,
+    is_reserved_directory_id,
+    owner_by_directory_id,
 )
 from kfmt_cli.broker.version import (
     DEFAULT_PREDICTED_VERSION,
     METADATA_VERSION_FEATURE,
     PredictedVersion,
-    version_from_level,
+    version_from_feature_level,
 )
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import DirectoryListing, classify_file, list_directory
 from kfmt_cli.disk.file_access import is_file
-from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_mark
+from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_marker_suffix
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.errors import InputError
 
@@ -52,7 +52,7 @@ class PartitionReplica:
 
     directory: DirectoryListing
     display_path: str
-    start_by_kind: dict[str, PredictedStart]
+    start_by_shutdown_kind: dict[str, PredictedStart]
     """The predicted starts by kind, `AFTER_CRASH` or `AFTER_CLEAN_SHUTDOWN`."""
     contained_offsets: OffsetIntervals = field(default_factory=list)
     """The offsets in its logs."""
@@ -60,8 +60,12 @@ class PartitionReplica:
     @property
     def name(self) -> str:
         """The name of the directory."""
-        name = self.directory.path.rpartition("/")[2]
-        return name if name.strip(".") else Path(self.directory.path).absolute().name
+        directory_name = self.directory.path.rpartition("/")[2]
+        return (
+            directory_name
+            if directory_name.strip(".")
+            else Path(self.directory.path).absolute().name
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +97,18 @@ class ForeignOwner:
 class BrokerDirectories:
     """The log directories of one broker; the one with the metadata log comes first.
 
-    metadata_end_by_kind: the log end offset of the metadata log after each kind of start that
-    truncates it permanently. metadata_log_fails: whether the metadata log, which is loaded before
-    all others, fails to load. predicted_version: the version of the broker. foreign_owner: the
-    owner of a log directory that belongs to another broker; set by `adjust_starts`.
+    metadata_end_offset_by_kind: the log end offset of the metadata log after each kind of start
+    that truncates it permanently. is_metadata_log_failing: whether the metadata log, which is
+    loaded before all others, fails to load. predicted_version: the version of the broker.
+    foreign_owner: the owner of a log directory that belongs to another broker; set by
+    `adjust_starts`.
     """
 
     def __init__(self, directories: list[LogDirectory]) -> None:
         self.directories = directories
         self.predicted_version = DEFAULT_PREDICTED_VERSION
-        self.metadata_end_by_kind: dict[str, int] = {}
-        self.metadata_log_fails = False
+        self.metadata_end_offset_by_kind: dict[str, int] = {}
+        self.is_metadata_log_failing = False
         self.foreign_owner: ForeignOwner | None = None
         self._offline_reasons: dict[tuple[str, str], str] = {}
         self._image_by_end_offset: dict[int | None, ClusterImage | None] = {}
@@ -125,18 +130,22 @@ class BrokerDirectories:
         ]
         failures += self.directories[0].bootstrap_failures
         if self.is_kraft:
-            failures = [*find_contradictions(self.directories), *failures]
+            failures = [*find_directory_contradictions(self.directories), *failures]
         return failures
 
-    def predict_version(self, explicit_version: PredictedVersion | None) -> None:
+    def set_predicted_version(self, explicit_version: PredictedVersion | None) -> None:
         """Set its version: the explicit one, else the metadata log's, else the default."""
         image = None if explicit_version is not None else self._cluster_image(AFTER_CRASH)
-        level = None if image is None else image.features.get(METADATA_VERSION_FEATURE)
+        feature_level = (
+            None if image is None else image.level_by_feature.get(METADATA_VERSION_FEATURE)
+        )
         self.predicted_version = explicit_version or (
-            DEFAULT_PREDICTED_VERSION if level is None else version_from_level(level)
+            DEFAULT_PREDICTED_VERSION
+            if feature_level is None
+            else version_from_feature_level(feature_level)
         )
 
-    def missing_meta_properties(self) -> Iterator[tuple[str, list[str]]]:
+    def iter_restored_meta_properties(self) -> Iterator[tuple[str, list[str]]]:
         """The path and lines of each missing meta.properties, if another log directory has the ids.
 
         The directory.id is included if it is the only one in the metadata log that no other
@@ -154,25 +163,25 @@ class BrokerDirectories:
         if complete_properties is None or not self.is_kraft:
             return
         image = self._cluster_image(AFTER_CRASH)
-        broker_by_directory_id = {} if image is None else directory_owners(image)
+        broker_by_directory_id = {} if image is None else owner_by_directory_id(image)
         assigned_ids = {
             directory
-            for directory, node in broker_by_directory_id.items()
-            if node == complete_properties.node_id
+            for directory, broker_id in broker_by_directory_id.items()
+            if broker_id == complete_properties.node_id
         }
         unclaimed_ids = assigned_ids - {properties.directory_id for properties in all_properties}
         directories_without_properties = [
             directory for directory in self.directories if directory.meta_properties.is_missing
         ]
         for directory in directories_without_properties:
-            lines = [
+            property_lines = [
                 "version=1",
                 f"cluster.id={complete_properties.cluster_id}",
                 f"node.id={complete_properties.node_id}",
             ]
             if len(unclaimed_ids) == len(directories_without_properties) == 1:
-                lines += (f"directory.id={directory_id}" for directory_id in unclaimed_ids)
-            yield directory.path, lines
+                property_lines += (f"directory.id={directory_id}" for directory_id in unclaimed_ids)
+            yield directory.path, property_lines
 
     def adjust_starts(self) -> list[PredictedStart]:
         """Adjust the predicted starts of partitions to the broker's files and to each other.
@@ -182,38 +191,40 @@ class BrokerDirectories:
         file_starts: list[PredictedStart] = []
         self.foreign_owner = self._find_foreign_owner()
         for start_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
-            early_starts = [
+            early_failed_starts = [
                 PredictedStart(file, start_kind, reason, predicted_version=self.predicted_version)
                 for file, reason in self.early_failures()
             ]
-            file_starts += early_starts
+            file_starts += early_failed_starts
             for directory in self.directories:
-                if not early_starts:  # otherwise the broker does not get this far
-                    self._apply_identities(directory, start_kind)
-                file_starts += self._adjust_directory(directory, start_kind)
-            if not early_starts:
-                self._mark_duplicates(start_kind)
+                if not early_failed_starts:  # otherwise the broker does not get this far
+                    self._apply_partition_identities(directory, start_kind)
+                file_starts += self._adjust_directory_starts(directory, start_kind)
+            if not early_failed_starts:
+                self._mark_duplicate_replicas(start_kind)
         return file_starts
 
-    def _apply_identities(self, directory: LogDirectory, start_kind: str) -> None:
+    def _apply_partition_identities(self, directory: LogDirectory, start_kind: str) -> None:
         for replica in directory.replicas:
-            start = replica.start_by_kind.get(start_kind)
+            start = replica.start_by_shutdown_kind.get(start_kind)
             if start is not None and start.reason is None and replica.name != METADATA_LOG_NAME:
-                self._apply_identity(directory, replica, start)
+                self._apply_partition_identity(directory, replica, start)
 
-    def _adjust_directory(
+    def _adjust_directory_starts(
         self, directory: LogDirectory, start_kind: str
     ) -> Iterable[PredictedStart]:
-        failures = list(directory.failures)
+        failures = list(directory.start_failures)
         offline_failures = list(directory.offline_failures)
         loaded_replicas = [
-            replica for replica in directory.replicas if start_kind in replica.start_by_kind
+            replica
+            for replica in directory.replicas
+            if start_kind in replica.start_by_shutdown_kind
         ]
-        starts = [replica.start_by_kind[start_kind] for replica in loaded_replicas]
+        starts = [replica.start_by_shutdown_kind[start_kind] for replica in loaded_replicas]
         offline_failures += [
             (start.file, start.reason) for start in starts if start.is_offline and start.reason
         ]
-        if offline_failures and self._can_start_without(directory, start_kind):
+        if offline_failures and self._can_start_without_directory(directory, start_kind):
             self._offline_reasons[directory.path, start_kind] = offline_failures[0][1]
             for replica, start in zip(loaded_replicas, starts, strict=True):
                 _mark_unserved(replica, start, OFFLINE, offline_failures[0][1])
@@ -224,34 +235,38 @@ class BrokerDirectories:
             for file, reason in failures
         ]
 
-    def _can_start_without(self, directory: LogDirectory, start_kind: str) -> bool:
+    def _can_start_without_directory(self, directory: LogDirectory, start_kind: str) -> bool:
         """Whether the broker starts if it takes a log directory offline: one without the metadata
         log, if any other is left."""
-        other_directories = (other for other in self.directories if other is not directory)
+        other_directories = (
+            other_directory
+            for other_directory in self.directories
+            if other_directory is not directory
+        )
         return not directory.has_metadata_log and any(
-            not other.offline_failures
+            not other_directory.offline_failures
             and not any(
                 start.is_offline
-                for replica in other.replicas
-                if (start := replica.start_by_kind.get(start_kind)) is not None
+                for replica in other_directory.replicas
+                if (start := replica.start_by_shutdown_kind.get(start_kind)) is not None
             )
-            for other in other_directories
+            for other_directory in other_directories
         )
 
-    def _apply_identity(
+    def _apply_partition_identity(
         self, directory: LogDirectory, replica: PartitionReplica, start: PredictedStart
     ) -> None:
         """Apply the effect of the partition's identity to its start."""
         partition_directory = replica.directory
-        metadata_file_name = next(iter(PARTITION_METADATA_KIND.names))
+        partition_metadata_name = next(iter(PARTITION_METADATA_KIND.names))
         topic_id = None
         if (
-            metadata_file_name in partition_directory.files
-            and metadata_file_name not in partition_directory.special_files
+            partition_metadata_name in partition_directory.files
+            and partition_metadata_name not in partition_directory.special_files
         ):
             try:
                 topic_id = format_uuid(
-                    read_topic_id(partition_directory.input_file(metadata_file_name))
+                    read_topic_id(partition_directory.input_file(partition_metadata_name))
                 )
             except StartError as error:
                 start.reason, start.is_offline = str(error), error.is_offline
@@ -264,7 +279,7 @@ class BrokerDirectories:
         if (
             not self.is_kraft
             or topic_partition is None
-            or valid_directory_mark(replica.name) in ("delete", "stray")
+            or valid_directory_marker_suffix(replica.name) in ("delete", "stray")
         ):
             return
         image = self._cluster_image(start.after)
@@ -273,9 +288,11 @@ class BrokerDirectories:
         elif image is not None and not image.has_replica(
             topic_id, topic_partition[1], self.node_id
         ):
-            _mark_unserved(replica, start, STRAY, stray_reason(image, topic_partition[0], topic_id))
-            is_known = image.topic_ids.get(topic_partition[0]) == topic_id
-            start.is_consequence = is_known and self.foreign_owner is not None
+            _mark_unserved(
+                replica, start, STRAY, format_stray_reason(image, topic_partition[0], topic_id)
+            )
+            is_known_topic = image.topic_id_by_name.get(topic_partition[0]) == topic_id
+            start.is_consequence = is_known_topic and self.foreign_owner is not None
         else:
             reason = self._unserved_reason(directory, image, topic_partition, topic_id)
             if reason is not None:
@@ -290,17 +307,23 @@ class BrokerDirectories:
         topic_id: str,
     ) -> str | None:
         """Why the broker does not serve a partition that it keeps."""
-        if image is not None and image.topic_ids.get(topic_partition[0]) != topic_id:
-            return foreign_topic_reason(image, topic_partition[0], topic_id)
+        if image is not None and image.topic_id_by_name.get(topic_partition[0]) != topic_id:
+            return format_foreign_topic_reason(image, topic_partition[0], topic_id)
         if directory.unserved_reason is not None:
             return directory.unserved_reason
         assigned_id = (
-            None if image is None else image.assigned_directory_id(*topic_partition, self.node_id)
+            None
+            if image is None
+            else image.find_assigned_directory_id(*topic_partition, self.node_id)
         )
         directory_ids = (
             log_directory.meta_properties.directory_id for log_directory in self.directories
         )
-        if assigned_id is None or is_reserved_id(assigned_id) or assigned_id in directory_ids:
+        if (
+            assigned_id is None
+            or is_reserved_directory_id(assigned_id)
+            or assigned_id in directory_ids
+        ):
             return None
         if directory.meta_properties.directory_id is None:
             return "meta.properties has no directory.id, so the broker generates a new one"
@@ -309,32 +332,32 @@ class BrokerDirectories:
 
     def _find_foreign_owner(self) -> ForeignOwner | None:
         """The owner of a log directory in the metadata log, if meta.properties names another."""
-        image, node = self._cluster_image(AFTER_CRASH), self.node_id
-        if image is None or node is None:
+        image, node_id = self._cluster_image(AFTER_CRASH), self.node_id
+        if image is None or node_id is None:
             return None
-        broker_by_directory_id = directory_owners(image)
+        broker_by_directory_id = owner_by_directory_id(image)
         for directory in self.directories:
             owner_id = broker_by_directory_id.get(
-                directory.meta_properties.directory_id or "", node
+                directory.meta_properties.directory_id or "", node_id
             )
-            if owner_id != node:
+            if owner_id != node_id:
                 return ForeignOwner(directory, owner_id, is_by_directory_id=True)
-            names = (replica.name for replica in directory.replicas)
+            replica_names = (replica.name for replica in directory.replicas)
             topic_partitions = {
                 topic_partition
-                for name in names
-                if (topic_partition := parse_broker_topic_partition(name)) is not None
+                for replica_name in replica_names
+                if (topic_partition := parse_broker_topic_partition(replica_name)) is not None
             }
             replica_sets = [
-                set(image.partitions[topic_partition].leadership.replicas)
-                for topic_partition in topic_partitions & set(image.partitions)
+                set(image.registration_by_partition[topic_partition].leadership.replicas)
+                for topic_partition in topic_partitions & set(image.registration_by_partition)
             ]
             common_replicas = set.intersection(*replica_sets) if replica_sets else set()
-            if len(common_replicas) == 1 and node not in common_replicas:
+            if len(common_replicas) == 1 and node_id not in common_replicas:
                 return ForeignOwner(directory, common_replicas.pop(), is_by_directory_id=False)
         return None
 
-    def assigned_partitions(self, directory: LogDirectory) -> list[tuple[str, int]]:
+    def assigned_replicated_partitions(self, directory: LogDirectory) -> list[tuple[str, int]]:
         """The partitions with several replicas whose replica the metadata log assigns to a log
         directory."""
         image = self._cluster_image(AFTER_CRASH)
@@ -343,39 +366,39 @@ class BrokerDirectories:
             return []
         topic_partitions = sorted(
             topic_partition
-            for topic_partition, registration in image.partitions.items()
+            for topic_partition, registration in image.registration_by_partition.items()
             if len(registration.leadership.replicas) > 1
         )
         return [
             topic_partition
             for topic_partition in topic_partitions
-            if image.assigned_directory_id(*topic_partition, self.node_id) == directory_id
+            if image.find_assigned_directory_id(*topic_partition, self.node_id) == directory_id
         ]
 
-    def is_owned_by_other(self, directory: LogDirectory) -> bool:
+    def is_owned_by_other_broker(self, directory: LogDirectory) -> bool:
         """Whether a directory belongs to another broker of the same cluster."""
-        node = directory.meta_properties.node_id
-        if node in (None, self.node_id):
+        node_id = directory.meta_properties.node_id
+        if node_id in (None, self.node_id):
             return False
         image = self._cluster_image(AFTER_CRASH)
-        registrations = [] if image is None else image.partitions.values()
-        return any(node in registration.leadership.replicas for registration in registrations)
+        registrations = [] if image is None else image.registration_by_partition.values()
+        return any(node_id in registration.leadership.replicas for registration in registrations)
 
     @property
     def node_id(self) -> int | None:
         """Its id in meta.properties."""
         node_ids = (directory.meta_properties.node_id for directory in self.directories)
-        return next((node for node in node_ids if node is not None), None)
+        return next((broker_id for broker_id in node_ids if broker_id is not None), None)
 
     def _cluster_image(self, start_kind: str) -> ClusterImage | None:
         """The cluster image after a start of this kind; None if the metadata log is missing, or
         cannot be read completely: the unread part may name other topics."""
-        end_offset = self.metadata_end_by_kind.get(start_kind)
+        end_offset = self.metadata_end_offset_by_kind.get(start_kind)
         if end_offset not in self._image_by_end_offset:
-            self._image_by_end_offset[end_offset] = self._read_image(end_offset)
+            self._image_by_end_offset[end_offset] = self._read_cluster_image(end_offset)
         return self._image_by_end_offset[end_offset]
 
-    def _read_image(self, end_offset: int | None) -> ClusterImage | None:
+    def _read_cluster_image(self, end_offset: int | None) -> ClusterImage | None:
         metadata_directory = next(
             (directory for directory in self.directories if directory.has_metadata_log), None
         )
@@ -390,33 +413,35 @@ class BrokerDirectories:
         bootstrap_file = (
             classify_file(bootstrap_path, BOOTSTRAP_CHECKPOINT) if is_file(bootstrap_path) else None
         )
-        n_errors_before = len(metadata_directory.read_errors)
-        image = read_image(
+        n_previous_errors = len(metadata_directory.read_errors)
+        image = read_cluster_image(
             metadata_listing, metadata_directory.read_errors, end_offset, bootstrap_file
         )
-        is_complete = len(metadata_directory.read_errors) == n_errors_before and (
+        is_complete = len(metadata_directory.read_errors) == n_previous_errors and (
             metadata_listing.logs or metadata_snapshots(metadata_listing)
         )
         return image if is_complete else None
 
-    def _mark_duplicates(self, start_kind: str) -> None:
-        replica_by_partition_and_mark: dict[tuple[tuple[str, int], str], PartitionReplica] = {}
+    def _mark_duplicate_replicas(self, start_kind: str) -> None:
+        replica_by_partition_and_suffix: dict[tuple[tuple[str, int], str], PartitionReplica] = {}
         for directory in self.directories:
             for replica in directory.replicas:
                 topic_partition = parse_broker_topic_partition(replica.name)
-                start = replica.start_by_kind.get(start_kind)
-                marker_suffix = valid_directory_mark(replica.name)
+                start = replica.start_by_shutdown_kind.get(start_kind)
+                marker_suffix = valid_directory_marker_suffix(replica.name)
                 if topic_partition is None or start is None or marker_suffix in ("delete", "stray"):
                     continue
                 if start.becomes in (STRAY, OFFLINE) or start.reason is not None:
                     continue
-                other = replica_by_partition_and_mark.setdefault(
+                other_replica = replica_by_partition_and_suffix.setdefault(
                     (topic_partition, marker_suffix), replica
                 )
-                if other is not replica:
-                    start.reason = f"{replica.display_path}: same partition as {other.display_path}"
+                if other_replica is not replica:
+                    start.reason = (
+                        f"{replica.display_path}: same partition as {other_replica.display_path}"
+                    )
                     start.is_duplicate = True
-                elif marker_suffix == "future" and self._is_promoted(
+                elif marker_suffix == "future" and self._has_promotion_conflict(
                     directory, topic_partition, start_kind
                 ):
                     start.reason = (
@@ -424,7 +449,7 @@ class BrokerDirectories:
                         "the partition's directory already exists"
                     )
 
-    def _is_promoted(
+    def _has_promotion_conflict(
         self, directory: LogDirectory, topic_partition: tuple[str, int], start_kind: str
     ) -> bool:
         """Whether a future replica is in its assigned log directory, where the partition's
@@ -432,52 +457,37 @@ class BrokerDirectories:
         image = self._cluster_image(start_kind)
         if image is None or not self.is_kraft:
             return False
-        partition_exists = any(
+        has_partition_directory = any(
             replica.name == f"{topic_partition[0]}-{topic_partition[1]}"
             for replica in directory.replicas
         )
-        assigned_id = image.assigned_directory_id(*topic_partition, self.node_id)
-        return partition_exists and assigned_id == directory.meta_properties.directory_id
+        assigned_id = image.find_assigned_directory_id(*topic_partition, self.node_id)
+        return has_partition_directory and assigned_id == directory.meta_properties.directory_id
 
-    def next_start(self, directory: LogDirectory, failure_reasons: list[str]) -> NextStart:
+    def predict_next_start(self, directory: LogDirectory, failure_reasons: list[str]) -> NextStart:
         """The next start of one of its directories. failure_reasons: why the broker does not
         start."""
         start_kind = AFTER_CRASH if directory.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
+        name, version = format_display_name(directory.path), self.predicted_version
         early_reasons = [reason for _, reason in self.early_failures()]
         reason = next(iter([*early_reasons, *failure_reasons]), None)
         if reason is None:
             offline_reason = self._offline_reasons.get((directory.path, start_kind))
             becomes = None if offline_reason is None else OFFLINE
-            return NextStart(
-                format_display_name(directory.path),
-                start_kind,
-                True,
-                offline_reason,
-                becomes,
-                None,
-                self.predicted_version,
-            )
+            return NextStart(name, start_kind, True, offline_reason, becomes, None, version)
         # A failure before the logs are loaded leaves the marker in place.
-        retry = start_kind if early_reasons or self.metadata_log_fails else AFTER_CRASH
-        return NextStart(
-            format_display_name(directory.path),
-            start_kind,
-            False,
-            reason,
-            None,
-            retry,
-            self.predicted_version,
-        )
+        retry_kind = start_kind if early_reasons or self.is_metadata_log_failing else AFTER_CRASH
+        return NextStart(name, start_kind, False, reason, None, retry_kind, version)
 
 
 def _mark_unserved(
-    replica: PartitionReplica, start: PredictedStart, new_state: str, reason: str
+    replica: PartitionReplica, start: PredictedStart, unserved_state: str, reason: str
 ) -> None:
     """Mark a partition as not served: consumers receive none of its records."""
-    start.becomes, start.reason = new_state, f"{replica.display_path}: {reason}"
-    if new_state == STRAY:
+    start.becomes, start.reason = unserved_state, f"{replica.display_path}: {reason}"
+    if unserved_state == STRAY:
         start.log_start_offset = start.log_end_offset = 0
-    elif new_state == OFFLINE:
+    elif unserved_state == OFFLINE:
         start.log_start_offset = start.log_end_offset = None
     start.cut, start.deleted, start.lost = [], [], []
     start.unreachable = list(replica.contained_offsets)

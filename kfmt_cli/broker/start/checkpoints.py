@@ -14,24 +14,24 @@ from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 # Bits of each number in a line, 0 for text.
 EPOCH_COLUMN_BITS, OFFSET_COLUMN_BITS = (32, 64), (0, 32, 64)
-_LINE_BREAK = re.compile(r"\r\n|\r|\n")
-_WHITESPACE = re.compile(r"[ \t\n\x0b\f\r]+")
-_NUMBER = re.compile(r"[+-]?[0-9]+\Z")
+_LINE_BREAK_PATTERN = re.compile(r"\r\n|\r|\n")
+_WHITESPACE_PATTERN = re.compile(r"[ \t\n\x0b\f\r]+")
+_INTEGER_PATTERN = re.compile(r"[+-]?[0-9]+\Z")
 
 
 class CheckpointError(Exception):
     """An error that takes the log directory offline."""
 
 
-class NumberError(Exception):
+class CheckpointNumberError(Exception):
     """A malformed number in a line; the reader of the file decides on its effect."""
 
 
 def read_checkpoint_entries(file: InputFile, column_bits: tuple[int, ...]) -> list[list[int | str]]:
     """The entries of a checkpoint; raises CheckpointError, NumberError, InputError."""
-    data = read_small_file(file, MAX_CHECKPOINT_BYTES)
+    file_bytes = read_small_file(file, MAX_CHECKPOINT_BYTES)
     try:
-        lines = _LINE_BREAK.split(data.decode())
+        lines = _LINE_BREAK_PATTERN.split(file_bytes.decode())
     except UnicodeDecodeError:
         raise CheckpointError(f"{file.name}: not valid UTF-8") from None
     if not lines[-1]:
@@ -42,33 +42,38 @@ def read_checkpoint_entries(file: InputFile, column_bits: tuple[int, ...]) -> li
         raise CheckpointError(f"{file.name}: version {lines[0]}; only 0 is supported")
     if len(lines) == 1:
         return []
-    n_declared = _parse_int32(file, lines[1])
+    n_declared_entries = _parse_int32(file, lines[1])
     entries = []
     for line in lines[2:]:
-        values = _WHITESPACE.split(line)
-        while values and not values[-1]:
-            values.pop()
-        if len(values) != len(column_bits):
+        field_texts = _WHITESPACE_PATTERN.split(line)
+        while field_texts and not field_texts[-1]:
+            field_texts.pop()
+        if len(field_texts) != len(column_bits):
             raise CheckpointError(f"{file.name}: malformed line: {quote_content(line)}")
-        pairs = zip(values, column_bits, strict=True)
-        entries.append([_parse_int(file, value, bits) if bits else value for value, bits in pairs])
-    if len(entries) != n_declared:
-        message = f"{n_declared} entries declared, {len(entries)} found"
-        raise CheckpointError(f"{file.name}: {message}")
+        texts_and_bits = zip(field_texts, column_bits, strict=True)
+        entries.append(
+            [
+                _parse_int(file, field_text, n_bits) if n_bits else field_text
+                for field_text, n_bits in texts_and_bits
+            ]
+        )
+    if len(entries) != n_declared_entries:
+        count_problem = f"{n_declared_entries} entries declared, {len(entries)} found"
+        raise CheckpointError(f"{file.name}: {count_problem}")
     return entries
 
 
-def _parse_int32(file: InputFile, text: str) -> int:
+def _parse_int32(file: InputFile, line: str) -> int:
     try:
-        return _parse_int(file, text, 32)
-    except NumberError as error:
-        raise CheckpointError(f"{file.name}: malformed line: {quote_content(text)}") from error
+        return _parse_int(file, line, 32)
+    except CheckpointNumberError as error:
+        raise CheckpointError(f"{file.name}: malformed line: {quote_content(line)}") from error
 
 
-def _parse_int(file: InputFile, text: str, bits: int) -> int:
-    number = int(text) if _NUMBER.match(text) else None
-    if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        raise NumberError(f"{file.name}: {quote_content(text)} is not a number")
+def _parse_int(file: InputFile, number_text: str, n_bits: int) -> int:
+    number = int(number_text) if _INTEGER_PATTERN.match(number_text) else None
+    if number is None or not -(1 << (n_bits - 1)) <= number < 1 << (n_bits - 1):
+        raise CheckpointNumberError(f"{file.name}: {quote_content(number_text)} is not a number")
     return number
 
 
@@ -78,17 +83,17 @@ def read_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
     Raises CheckpointError, NumberError, InputError.
     """
     return [
-        (int(epoch), int(start))
-        for epoch, start in read_checkpoint_entries(file, EPOCH_COLUMN_BITS)
+        (int(epoch), int(start_offset))
+        for epoch, start_offset in read_checkpoint_entries(file, EPOCH_COLUMN_BITS)
     ]
 
 
-def read_valid_epochs(file: InputFile) -> list[tuple[int, int]]:
+def read_valid_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
     """The same epochs; a negative number, with which no broker starts, raises NumberError."""
-    rows = read_epoch_entries(file)
-    if any(number < 0 for row in rows for number in row):
-        raise NumberError(f"{file.name}: negative epoch or offset")
-    return rows
+    epoch_entries = read_epoch_entries(file)
+    if any(number < 0 for epoch_entry in epoch_entries for number in epoch_entry):
+        raise CheckpointNumberError(f"{file.name}: negative epoch or offset")
+    return epoch_entries
 
 
 def read_checkpoint_offsets(file: InputFile) -> dict[tuple[str, int], int]:
@@ -96,5 +101,5 @@ def read_checkpoint_offsets(file: InputFile) -> dict[tuple[str, int], int]:
 
     Raises CheckpointError, NumberError, InputError.
     """
-    rows = read_checkpoint_entries(file, OFFSET_COLUMN_BITS)
-    return {(str(topic), int(partition)): int(offset) for topic, partition, offset in rows}
+    entries = read_checkpoint_entries(file, OFFSET_COLUMN_BITS)
+    return {(str(topic), int(partition)): int(offset) for topic, partition, offset in entries}

@@ -26,13 +26,13 @@ from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_deco
 from kfmt_cli.formats import batch_header_readers as header
 from kfmt_cli.formats.batch import COMPRESSION
 from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
-from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_START_BY_MAGIC, LOG_OVERHEAD_BYTES
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, CHECKSUMMED_START_BY_MAGIC, LOG_OVERHEAD_BYTES
 from kfmt_cli.log.damage.batch_candidates import BYTES_UP_TO_MAGIC
 
-_CODECS = tuple(name for name in COMPRESSION.value_names if not name.startswith("unknown"))
-_LAST_LEGACY_CODEC = _CODECS.index("lz4")  # the last codec of magic 0 and 1
+_CODEC_NAMES = tuple(name for name in COMPRESSION.value_names if not name.startswith("unknown"))
+_LAST_LEGACY_CODEC_ID = _CODEC_NAMES.index("lz4")  # the last codec of magic 0 and 1
 _MAX_BATCH_BYTES = 64 << 20  # limit for reading a batch record by record
-_INT32 = struct.Struct(">i")
+_INT32_STRUCT = struct.Struct(">i")
 
 
 class ConsumerFault(enum.Enum):
@@ -40,7 +40,7 @@ class ConsumerFault(enum.Enum):
 
     NONE = "none"
     ERROR = "error, after the records before the fault"
-    POISON = "the whole poll fails, including the records before this batch"
+    POLL_FAILURE = "the whole poll fails, including the records before this batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +68,18 @@ def read_delivered_offsets(
     """
     offsets: list[int] = []
     try:
-        offsets.extend(_iter_offsets(log, batch, checks_crc))
+        offsets.extend(_iter_delivered_offsets(log, batch, checks_crc))
     except (_KafkaError, CorruptError):
         return DeliveredOffsets(tuple(offsets), ConsumerFault.ERROR)
     except _UnexpectedError:
-        return DeliveredOffsets(tuple(offsets), ConsumerFault.POISON)
+        return DeliveredOffsets(tuple(offsets), ConsumerFault.POLL_FAILURE)
     return DeliveredOffsets(tuple(offsets))
 
 
-def header_fault(log: LogBytes, position: int, end: int) -> ConsumerFault:
+def read_header_fault(log: LogBytes, position: int, end_position: int) -> ConsumerFault:
     """How a consumer stops at bytes that the broker does not regard as a complete batch, but sends
-    with the bytes before them. end: the end of the bytes sent."""
-    header_bytes = log.read(position, min(BYTES_UP_TO_MAGIC, end - position))
+    with the bytes before them. end_position: the end of the bytes sent."""
+    header_bytes = log.read_bytes(position, min(BYTES_UP_TO_MAGIC, end_position - position))
     if len(header_bytes) < LOG_OVERHEAD_BYTES:
         return ConsumerFault.NONE
     batch_length = header.batch_length(header_bytes)
@@ -91,129 +91,133 @@ def header_fault(log: LogBytes, position: int, end: int) -> ConsumerFault:
         return ConsumerFault.ERROR
     # A size whose sum with 12 overflows a signed 32-bit int is negative for a consumer.
     return (
-        ConsumerFault.POISON
+        ConsumerFault.POLL_FAILURE
         if batch_length + LOG_OVERHEAD_BYTES > (1 << 31) - 1
         else ConsumerFault.NONE
     )
 
 
-def _iter_offsets(log: LogBytes, batch: StoredBatch, checks_crc: bool) -> Iterator[int]:
+def _iter_delivered_offsets(log: LogBytes, batch: StoredBatch, checks_crc: bool) -> Iterator[int]:
     if not 0 <= batch.magic <= 2:
         raise _KafkaError
     if batch.magic == 2 and (
         batch.size < BATCH_HEADER_BYTES or (checks_crc and not is_batch_valid(log, batch))
     ):
         raise _KafkaError
-    data = log.read(batch.position, min(batch.size, _MAX_BATCH_BYTES))
+    batch_bytes = log.read_bytes(batch.position, min(batch.size, _MAX_BATCH_BYTES))
     yield from (
-        _iter_v2_offsets(data, batch) if batch.magic == 2 else _iter_legacy_offsets(data, batch)
+        _iter_v2_offsets(batch_bytes, batch)
+        if batch.magic == 2
+        else _iter_legacy_offsets(batch_bytes, batch)
     )
 
 
-def _iter_v2_offsets(data: bytes, batch: StoredBatch) -> Iterator[int]:
-    count = header.records_count(data)
-    codec = COMPRESSION.extract(batch.attributes)
-    if count == 0:
+def _iter_v2_offsets(batch_bytes: bytes, batch: StoredBatch) -> Iterator[int]:
+    n_records = header.records_count(batch_bytes)
+    codec_id = COMPRESSION.extract_value(batch.attributes)
+    if n_records == 0:
         return
-    if codec >= len(_CODECS):
+    if codec_id >= len(_CODEC_NAMES):
         raise _UnexpectedError
-    if count < 0:
+    if n_records < 0:
         raise _KafkaError
-    body = data[BATCH_HEADER_BYTES:]
-    if codec:
-        body = _decompress(codec, body)
+    records_bytes = batch_bytes[BATCH_HEADER_BYTES:]
+    if codec_id:
+        records_bytes = _decompress(codec_id, records_bytes)
     position = 0
-    for i in range(count):
-        position, offset_delta = _parse_record(body, position)
-        if i == count - 1 and position != len(body):
+    for record_index in range(n_records):
+        position, offset_delta = _parse_end_and_offset_delta(records_bytes, position)
+        if record_index == n_records - 1 and position != len(records_bytes):
             raise _KafkaError
         if not batch.is_control:
             yield batch.base_offset + offset_delta
 
 
-def _parse_record(body: bytes, start: int) -> tuple[int, int]:
+def _parse_end_and_offset_delta(records_bytes: bytes, record_start: int) -> tuple[int, int]:
     """The end of a record and its offset delta."""
     try:
-        raw, position = decode_uvarint(body, start, len(body), 32)
+        zigzag_size, position = decode_uvarint(records_bytes, record_start, len(records_bytes), 32)
     except VarintError as error:
         raise (_KafkaError if error.status == "EXHAUSTED" else _UnexpectedError) from None
-    size = zigzag_decode(raw)
-    end = position + size
-    if size < 0 or end > len(body):
+    size_bytes = zigzag_decode(zigzag_size)
+    record_end = position + size_bytes
+    if size_bytes < 0 or record_end > len(records_bytes):
         raise _KafkaError
 
-    def read_varint(bits: int = 32) -> int:
+    def read_varint(max_bits: int = 32) -> int:
         nonlocal position
-        raw, position = decode_uvarint(body, position, len(body), bits)
-        return zigzag_decode(raw)
+        zigzag_value, position = decode_uvarint(
+            records_bytes, position, len(records_bytes), max_bits
+        )
+        return zigzag_decode(zigzag_value)
 
-    def skip_bytes() -> None:
+    def skip_sized_bytes() -> None:
         nonlocal position
-        size = max(read_varint(), 0)
-        position += size
-        if position > len(body):
+        n_bytes = max(read_varint(), 0)
+        position += n_bytes
+        if position > len(records_bytes):
             raise _KafkaError
 
     try:
         position += 1
         read_varint(64)
-        delta = read_varint()
-        skip_bytes()
-        skip_bytes()
+        offset_delta = read_varint()
+        skip_sized_bytes()
+        skip_sized_bytes()
         n_headers = read_varint()
-        if n_headers < 0 or n_headers > len(body) - position:
+        if n_headers < 0 or n_headers > len(records_bytes) - position:
             raise _KafkaError
         for _ in range(n_headers):
-            size = read_varint()
-            if size < 0 or position + size > len(body):
+            size_bytes = read_varint()
+            if size_bytes < 0 or position + size_bytes > len(records_bytes):
                 raise _KafkaError
-            position += size
-            skip_bytes()
+            position += size_bytes
+            skip_sized_bytes()
     except VarintError:
         raise _KafkaError from None
-    if position != end:
+    if position != record_end:
         raise _KafkaError
-    return end, delta
+    return record_end, offset_delta
 
 
-def _iter_legacy_offsets(data: bytes, batch: StoredBatch) -> Iterator[int]:
+def _iter_legacy_offsets(message_bytes: bytes, batch: StoredBatch) -> Iterator[int]:
     """The offsets in a message or a wrapper of magic 0 or 1."""
     try:
-        codec = _read_codec(data)
+        codec_id = _read_codec_id(message_bytes)
     except struct.error:
-        codec = 0
-    if not codec:
-        _check_message(data)
+        codec_id = 0
+    if not codec_id:
+        _require_valid_message(message_bytes)
         yield batch.base_offset
         return
-    if codec >= len(_CODECS):
+    if codec_id >= len(_CODEC_NAMES):
         raise _UnexpectedError
-    if codec > _LAST_LEGACY_CODEC:
+    if codec_id > _LAST_LEGACY_CODEC_ID:
         raise _KafkaError
-    offset_shift, messages = _open_wrapper(data, batch, codec)
-    for offset, message in messages:
-        if header.magic(message) != batch.magic or _read_codec(message):
+    offset_shift, inner_messages = _read_wrapper(message_bytes, batch, codec_id)
+    for inner_offset, inner_message in inner_messages:
+        if header.magic(inner_message) != batch.magic or _read_codec_id(inner_message):
             raise _KafkaError
-        _check_message(message)
-        yield offset_shift + offset
+        _require_valid_message(inner_message)
+        yield offset_shift + inner_offset
 
 
-def _open_wrapper(
-    data: bytes, batch: StoredBatch, codec: int
+def _read_wrapper(
+    wrapper_bytes: bytes, batch: StoredBatch, codec_id: int
 ) -> tuple[int, list[tuple[int, bytes]]]:
     """The offset to add to the offsets of a wrapper's messages, and the messages with these."""
-    value = _read_value(data)
-    if value is None:
+    wrapper_value = _read_message_value(wrapper_bytes)
+    if wrapper_value is None:
         raise _KafkaError
-    messages = list(_iter_messages(_decompress(codec, value, batch.magic)))
-    if not messages:
+    inner_messages = list(_iter_messages(_decompress(codec_id, wrapper_value, batch.magic)))
+    if not inner_messages:
         raise _KafkaError
     offset_shift = 0
     if batch.magic == 1 and batch.base_offset:
-        offset_shift = batch.base_offset - messages[-1][0]
+        offset_shift = batch.base_offset - inner_messages[-1][0]
         if offset_shift < 0:
             raise _KafkaError
-    return offset_shift, messages
+    return offset_shift, inner_messages
 
 
 def read_base_offset(log: LogBytes, batch: StoredBatch) -> int:
@@ -223,92 +227,100 @@ def read_base_offset(log: LogBytes, batch: StoredBatch) -> int:
     """
     if batch.magic >= 2:
         return batch.base_offset
-    data = log.read(batch.position, min(batch.size, _MAX_BATCH_BYTES))
+    message_bytes = log.read_bytes(batch.position, min(batch.size, _MAX_BATCH_BYTES))
     try:
-        codec = _read_codec(data)
-        if not codec:
+        codec_id = _read_codec_id(message_bytes)
+        if not codec_id:
             return batch.base_offset
-        if codec > _LAST_LEGACY_CODEC or batch.magic < 0:
+        if codec_id > _LAST_LEGACY_CODEC_ID or batch.magic < 0:
             raise _KafkaError
-        offset_shift, messages = _open_wrapper(data, batch, codec)
-        offset, message = messages[0]
-        if _read_codec(message):
+        offset_shift, inner_messages = _read_wrapper(message_bytes, batch, codec_id)
+        first_offset, first_message = inner_messages[0]
+        if _read_codec_id(first_message):
             raise _KafkaError
     except (_KafkaError, _UnexpectedError, struct.error):
         raise StartError(
             f"{log.name} byte {batch.position}: the wrapper cannot be read, but a lookup needs the "
             "offset of its first message"
         ) from None
-    return offset_shift + offset
+    return offset_shift + first_offset
 
 
-def wrapper_first_offset(message: bytes, last_offset: int) -> int | None:
+def read_wrapper_first_offset(message: bytes, last_offset: int) -> int | None:
     """The first offset in a valid wrapper of magic 0 or 1; `last_offset` if the message is not a
     wrapper. None if the wrapper cannot be read."""
     try:
-        codec, magic = _read_codec(message), header.magic(message)
-        if not 0 < codec < len(_CODECS):
+        codec_id, magic = _read_codec_id(message), header.magic(message)
+        if not 0 < codec_id < len(_CODEC_NAMES):
             return last_offset
-        value = message[_value_start(message) :]
-        offsets = [offset for offset, _ in _iter_messages(_decompress(codec, value, magic))]
+        wrapper_value = message[_value_position(message) :]
+        inner_offsets = [
+            offset for offset, _ in _iter_messages(_decompress(codec_id, wrapper_value, magic))
+        ]
     except (_KafkaError, struct.error):
         return None
-    if not offsets:
+    if not inner_offsets:
         return None
-    return offsets[0] if magic == 0 else last_offset - offsets[-1] + offsets[0]
+    return inner_offsets[0] if magic == 0 else last_offset - inner_offsets[-1] + inner_offsets[0]
 
 
-def _decompress(codec: int, data: bytes, magic: int = 2) -> bytes:
+def _decompress(codec_id: int, compressed_bytes: bytes, magic: int = 2) -> bytes:
     try:
         return decompress(
-            _CODECS[codec], data, DecompressionLimit().max_output_bytes(len(data)), magic
+            _CODEC_NAMES[codec_id],
+            compressed_bytes,
+            DecompressionLimit().max_output_bytes(len(compressed_bytes)),
+            magic,
         )
     except CompressionError:
         raise _KafkaError from None
 
 
-def _iter_messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _iter_messages(message_set_bytes: bytes) -> Iterator[tuple[int, bytes]]:
     position = 0
-    while position + BYTES_UP_TO_MAGIC <= len(data):
-        header_bytes = data[position : position + BYTES_UP_TO_MAGIC]
-        offset, batch_length = header.base_offset(header_bytes), header.batch_length(header_bytes)
+    while position + BYTES_UP_TO_MAGIC <= len(message_set_bytes):
+        header_bytes = message_set_bytes[position : position + BYTES_UP_TO_MAGIC]
+        message_offset, batch_length = (
+            header.base_offset(header_bytes),
+            header.batch_length(header_bytes),
+        )
         if batch_length < MIN_BATCH_LENGTH:
             raise _KafkaError
-        end = position + LOG_OVERHEAD_BYTES + batch_length
-        if end > len(data):
+        message_end = position + LOG_OVERHEAD_BYTES + batch_length
+        if message_end > len(message_set_bytes):
             return
-        yield offset, data[position:end]
-        position = end
+        yield message_offset, message_set_bytes[position:message_end]
+        position = message_end
 
 
-def _value_start(message: bytes) -> int:
+def _value_position(message: bytes) -> int:
     """The byte at which a message's value begins."""
-    size_position = MESSAGE_LAYOUTS[int(header.magic(message) == 1)].field_start("key")
-    size = int(_INT32.unpack_from(message, size_position)[0])
-    return size_position + 8 + max(size, 0)
+    key_size_position = MESSAGE_LAYOUTS[int(header.magic(message) == 1)].field_start("key")
+    key_size = int(_INT32_STRUCT.unpack_from(message, key_size_position)[0])
+    return key_size_position + 8 + max(key_size, 0)
 
 
-def _read_value(message: bytes) -> bytes | None:
+def _read_message_value(message: bytes) -> bytes | None:
     """The value of a message; raises _UnexpectedError if its key or value size is invalid."""
     try:
-        value_start = _value_start(message)
-        (size,) = _INT32.unpack_from(message, value_start - 4)
+        value_start = _value_position(message)
+        (value_size,) = _INT32_STRUCT.unpack_from(message, value_start - 4)
     except struct.error:
         raise _UnexpectedError from None
-    if value_start + size > len(message):
+    if value_start + value_size > len(message):
         raise _UnexpectedError
-    return message[value_start : value_start + size] if size >= 0 else None
+    return message[value_start : value_start + value_size] if value_size >= 0 else None
 
 
-def _read_codec(message: bytes) -> int:
+def _read_codec_id(message: bytes) -> int:
     """The codec of a message; raises `struct.error` if the message is too short."""
-    return COMPRESSION.extract(header.message_attributes(message))
+    return COMPRESSION.extract_value(header.message_attributes(message))
 
 
-def _check_message(message: bytes) -> None:
+def _require_valid_message(message: bytes) -> None:
     """Raise the consumer's exception if a message's checksum or sizes are wrong."""
     if len(message) < LOG_OVERHEAD_BYTES + MIN_BATCH_LENGTH:
         raise _KafkaError
-    if zlib.crc32(message[CRC_START_BY_MAGIC[0] :]) != header.message_crc(message):
+    if zlib.crc32(message[CHECKSUMMED_START_BY_MAGIC[0] :]) != header.message_crc(message):
         raise _KafkaError
-    _read_value(message)
+    _read_message_value(message)

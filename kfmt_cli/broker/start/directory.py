@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, read_checkpoint_offsets
+from kfmt_cli.broker.start.checkpoints import (
+    CheckpointError,
+    CheckpointNumberError,
+    read_checkpoint_offsets,
+)
 from kfmt_cli.broker.start.log_directory_files import (
     BOOTSTRAP_CHECKPOINT,
     CLEANER_CHECKPOINT,
@@ -23,8 +27,8 @@ from kfmt_cli.broker.start.log_directory_files import (
 from kfmt_cli.broker.start.meta_properties import MetaProperties, read_meta_properties_leniently
 from kfmt_cli.broker.start.metadata_files import (
     find_bootstrap_problem,
-    find_file_errors,
-    find_problems,
+    iter_file_errors,
+    iter_file_problems,
 )
 from kfmt_cli.core.urls import restore_url_slashes
 from kfmt_cli.disk.directory_listing import DirectoryListing
@@ -50,7 +54,7 @@ class LogDirectory:
     offsets_by_checkpoint: dict[str, OffsetByPartition] = field(default_factory=dict)
     """The offsets of each checkpoint file."""
     early_failures: list[tuple[str, str]] = field(default_factory=list)
-    failures: list[tuple[str, str]] = field(default_factory=list)
+    start_failures: list[tuple[str, str]] = field(default_factory=list)
     """The files that prevent a start, each with the reason. `early_failures` has the files that the
     broker reads before `.kafka_cleanshutdown`."""
     offline_failures: list[tuple[str, str]] = field(default_factory=list)
@@ -74,72 +78,86 @@ class LogDirectory:
         """Whether it belongs to a KRaft broker."""
         return self.has_metadata_log or self.meta_properties.is_kraft
 
-    def checkpoint_offset(self, checkpoint: str, partition: tuple[str, int]) -> int:
+    def checkpoint_offset(self, checkpoint_name: str, topic_partition: tuple[str, int]) -> int:
         """The offset of a partition in a checkpoint, 0 if missing."""
-        return self.offsets_by_checkpoint.get(checkpoint, {}).get(partition, 0)
+        return self.offsets_by_checkpoint.get(checkpoint_name, {}).get(topic_partition, 0)
 
 
 def read_log_directory(directory: DirectoryListing) -> LogDirectory:
     """The contents of a log directory's own files, and the files that prevent a start."""
     entry_names = {*directory.files, *directory.directories}
-    marker_names = CLEAN_SHUTDOWN_KIND.names.intersection(entry_names)
-    marker_path = next((directory.input_file(marker).path for marker in marker_names), None)
-    log_directory = LogDirectory(restore_url_slashes(str(Path(directory.path))), marker_path)
+    clean_shutdown_names = CLEAN_SHUTDOWN_KIND.names.intersection(entry_names)
+    clean_shutdown_path = next(
+        (
+            directory.input_file(clean_shutdown_name).path
+            for clean_shutdown_name in clean_shutdown_names
+        ),
+        None,
+    )
+    log_directory = LogDirectory(
+        restore_url_slashes(str(Path(directory.path))), clean_shutdown_path
+    )
     log_directory.has_metadata_log = METADATA_LOG_NAME in directory.directories
-    for name in (
+    for file_name in (
         RECOVERY_POINT_CHECKPOINT,
         REPLICATION_CHECKPOINT,
         LOG_START_CHECKPOINT,
         CLEANER_CHECKPOINT,
     ):
-        if name in directory.regular_files:
-            _read_checkpoint(log_directory, name, directory.input_file(name))
-    for name in META_PROPERTIES_KIND.names.intersection(directory.files):
-        file = directory.input_file(name)
-        if name in directory.special_files:
-            log_directory.meta_properties = MetaProperties(problem=f"{file.name}: not a file")
+        if file_name in directory.regular_files:
+            _read_checkpoint(log_directory, file_name, directory.input_file(file_name))
+    for file_name in META_PROPERTIES_KIND.names.intersection(directory.files):
+        meta_properties_file = directory.input_file(file_name)
+        if file_name in directory.special_files:
+            log_directory.meta_properties = MetaProperties(
+                problem=f"{meta_properties_file.name}: not a file"
+            )
         else:
             log_directory.meta_properties = read_meta_properties_leniently(
-                file, log_directory.read_errors
+                meta_properties_file, log_directory.read_errors
             )
     if log_directory.is_kraft:
         if BOOTSTRAP_CHECKPOINT in directory.regular_files:
             bootstrap_files = [directory.input_file(BOOTSTRAP_CHECKPOINT)]
-            log_directory.bootstrap_failures += find_problems(
+            log_directory.bootstrap_failures += iter_file_problems(
                 bootstrap_files, find_bootstrap_problem, log_directory.read_errors
             )
     else:
-        log_directory.early_failures += find_file_errors(
+        log_directory.early_failures += iter_file_errors(
             directory, META_PROPERTIES_KIND, log_directory.read_errors
         )
     return log_directory
 
 
-def _read_checkpoint(log_directory: LogDirectory, name: str, file: InputFile) -> None:
+def _read_checkpoint(
+    log_directory: LogDirectory, checkpoint_name: str, checkpoint_file: InputFile
+) -> None:
     try:
-        log_directory.offsets_by_checkpoint[name] = read_checkpoint_offsets(file)
-    except NumberError as error:
+        log_directory.offsets_by_checkpoint[checkpoint_name] = read_checkpoint_offsets(
+            checkpoint_file
+        )
+    except CheckpointNumberError as error:
         # A broker treats malformed recovery points and log start offsets as empty.
-        if name == REPLICATION_CHECKPOINT:
+        if checkpoint_name == REPLICATION_CHECKPOINT:
             log_directory.unserved_reason = str(error)
     except (CheckpointError, InputError) as error:
         if isinstance(error, InputError):
             log_directory.read_errors.append(error)
         # The cleaner reads its own checkpoint later.
-        if name != CLEANER_CHECKPOINT:
-            log_directory.offline_failures.append((file.name, str(error)))
+        if checkpoint_name != CLEANER_CHECKPOINT:
+            log_directory.offline_failures.append((checkpoint_file.name, str(error)))
 
 
-def open_log_directory(path: Path) -> LogDirectory:
+def load_log_directory(path: Path) -> LogDirectory:
     """The contents of a log directory's own files; nothing else in it is listed."""
     file_names = tuple(
-        name
-        for name in sorted({*LOG_DIRECTORY_FILES, BOOTSTRAP_CHECKPOINT})
-        if is_file(f"{path}/{name}")
+        entry_name
+        for entry_name in sorted({*LOG_DIRECTORY_FILES, BOOTSTRAP_CHECKPOINT})
+        if is_file(f"{path}/{entry_name}")
     )
     directory_names = (METADATA_LOG_NAME, *CLEAN_SHUTDOWN_KIND.names)
     existing_directory_names = tuple(
-        name for name in directory_names if is_directory(f"{path}/{name}")
+        entry_name for entry_name in directory_names if is_directory(f"{path}/{entry_name}")
     )
     display_path = restore_url_slashes(str(path))
     log_directory = read_log_directory(
@@ -149,25 +167,25 @@ def open_log_directory(path: Path) -> LogDirectory:
     return log_directory
 
 
-def find_contradictions(directories: list[LogDirectory]) -> list[tuple[str, str]]:
+def find_directory_contradictions(directories: list[LogDirectory]) -> list[tuple[str, str]]:
     """The files or directories that stop a KRaft broker with several log directories, each with the
     reason. The directory with the metadata log comes first."""
     failures: list[tuple[str, str]] = []
     first_directory = directories[0]
     path_by_directory_id: dict[str, str] = {}
     for directory in directories:
-        properties = directory.meta_properties
-        if properties.is_missing:
+        meta_properties = directory.meta_properties
+        if meta_properties.is_missing:
             message = f"{directory.path}: no meta.properties in this log directory"
             failures.append((directory.path, message))
             continue
-        problem = properties.problem
-        if problem is None and properties.node_id is None:
+        problem = meta_properties.problem
+        if problem is None and meta_properties.node_id is None:
             problem = f"{directory.path}: meta.properties has no node.id"
-        elif problem is None and properties.cluster_id is None:
+        elif problem is None and meta_properties.cluster_id is None:
             problem = f"{directory.path}: meta.properties has no cluster.id"
-        elif problem is None and properties.directory_id in path_by_directory_id:
-            other_path = path_by_directory_id[properties.directory_id or ""]
+        elif problem is None and meta_properties.directory_id in path_by_directory_id:
+            other_path = path_by_directory_id[meta_properties.directory_id or ""]
             problem = f"{directory.path}: directory.id duplicates that of {other_path}"
         elif problem is None and directory is not first_directory and directory.has_metadata_log:
             problem = (
@@ -177,16 +195,16 @@ def find_contradictions(directories: list[LogDirectory]) -> list[tuple[str, str]
         if problem is not None:
             failures.append((directory.path, problem))
             continue
-        if properties.directory_id is not None:
-            path_by_directory_id[properties.directory_id] = directory.path
+        if meta_properties.directory_id is not None:
+            path_by_directory_id[meta_properties.directory_id] = directory.path
         if directory is not first_directory:
-            for attribute in ("cluster_id", "node_id"):
-                first_value = getattr(first_directory.meta_properties, attribute)
-                value = getattr(properties, attribute)
-                if None not in (first_value, value) and first_value != value:
-                    setting = attribute.replace("_", ".")
+            for id_attribute in ("cluster_id", "node_id"):
+                expected_id = getattr(first_directory.meta_properties, id_attribute)
+                actual_id = getattr(meta_properties, id_attribute)
+                if None not in (expected_id, actual_id) and expected_id != actual_id:
+                    setting = id_attribute.replace("_", ".")
                     message = (
-                        f"{directory.path}: {setting} is {value}, but {first_value} in "
+                        f"{directory.path}: {setting} is {actual_id}, but {expected_id} in "
                         f"{first_directory.path}"
                     )
                     failures.append((directory.path, message))

@@ -17,8 +17,8 @@ from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_SEGME
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     CheckpointError,
-    NumberError,
-    read_valid_epochs,
+    CheckpointNumberError,
+    read_valid_epoch_entries,
 )
 from kfmt_cli.broker.start.producer_state import ProducerSnapshots, is_producer_snapshot
 from kfmt_cli.broker.start.recovery_segment import (
@@ -45,12 +45,12 @@ class LogLoaderInput:
     """The input of a start on a partition."""
 
     directory: DirectoryListing
-    is_clean: bool
-    version: KafkaVersion
+    is_clean_shutdown: bool
+    kafka_version: KafkaVersion
     """The version of the broker."""
     recovery_point: int = 0
     """The recovery point in the checkpoints, 0 if missing."""
-    log_start: int = 0
+    log_start_offset: int = 0
     """The log start offset in the checkpoints, 0 if missing."""
     unchanged_range_by_base: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """Logs that recovery leaves unchanged: first offset and end offset by base offset."""
@@ -67,10 +67,10 @@ class LoadedLog:
 
     segments: list[RecoverySegment]
     """The remaining segments, in order."""
-    deleted: list[str]
+    deleted_names: list[str]
     """File names, in order."""
-    log_start: int
-    log_end: int
+    log_start_offset: int
+    log_end_offset: int
 
     def close(self) -> None:
         """Close the logs."""
@@ -78,12 +78,16 @@ class LoadedLog:
             segment.close()
 
 
-def load_log(loader_input: LogLoaderInput, snapshots: ProducerSnapshots | None = None) -> LoadedLog:
+def load_log(
+    loader_input: LogLoaderInput, producer_snapshots: ProducerSnapshots | None = None
+) -> LoadedLog:
     """Start on a partition; raises InputError, and StartError if the broker does not start.
 
-    snapshots: the producer state to rebuild; afterwards it has the remaining snapshots.
+    producer_snapshots: the producer state to rebuild; afterwards it has the remaining snapshots.
     """
-    loader = _LogLoader(loader_input, snapshots or ProducerSnapshots(loader_input.has_transactions))
+    loader = _LogLoader(
+        loader_input, producer_snapshots or ProducerSnapshots(loader_input.has_transactions)
+    )
     try:
         return loader.load()
     except (CorruptError, InvalidOffset) as error:
@@ -95,48 +99,58 @@ def load_log(loader_input: LogLoaderInput, snapshots: ProducerSnapshots | None =
 
 
 class _LogLoader:
-    def __init__(self, loader_input: LogLoaderInput, snapshots: ProducerSnapshots) -> None:
-        self._input = loader_input
-        self._files = StartFiles(loader_input.directory, loader_input.version)
-        self._segments: dict[int, RecoverySegment] = {}
-        self._split_segments: dict[int, RecoverySegment] = {}  # the parts of split segments
-        self._snapshots = snapshots
+    def __init__(self, loader_input: LogLoaderInput, producer_snapshots: ProducerSnapshots) -> None:
+        self._loader_input = loader_input
+        self._start_files = StartFiles(loader_input.directory, loader_input.kafka_version)
+        self._segment_by_base: dict[int, RecoverySegment] = {}
+        self._split_part_by_base: dict[int, RecoverySegment] = {}  # the parts of split segments
+        self._producer_snapshots = producer_snapshots
 
     def close(self) -> None:
-        for segment in self._segments.values():
+        for segment in self._segment_by_base.values():
             segment.close()
 
     def load(self) -> LoadedLog:
-        self._check_epochs()
-        self._files.complete_swaps()
-        snapshot_by_name = {
-            name: file
-            for name, file in self._files.file_by_name.items()
-            if is_producer_snapshot(name)
+        self._check_leader_epochs()
+        self._start_files.complete_swaps()
+        snapshot_file_by_name = {
+            file_name: snapshot_file
+            for file_name, snapshot_file in self._start_files.file_by_name.items()
+            if is_producer_snapshot(file_name)
         }
-        self._snapshots.reset(
-            {self._files.parse_offset(name): file for name, file in snapshot_by_name.items()}
+        self._producer_snapshots.reset_state(
+            {
+                self._start_files.parse_name_offset(file_name): snapshot_file
+                for file_name, snapshot_file in snapshot_file_by_name.items()
+            }
         )
         while not self._open_segments():  # each round splits a segment
             pass
-        log_end = None
-        while log_end is None:  # each round splits a segment
-            log_end = self._recover_log()
-        self._check_index_sizes(self._segments[max(self._segments)])
-        segments = [self._segments[base] for base in sorted(self._segments)]
-        log_start = max(self._input.log_start, segments[0].base)
-        loaded_log = LoadedLog(segments, self._files.deleted, log_start, log_end)
-        self._snapshots.reset(self._snapshots.file_by_offset)
-        self._snapshots.remove_stray_snapshots(list(self._segments))
-        self._snapshots.rebuild(
-            segments, log_start, log_end, after_clean_shutdown=self._input.is_clean
+        log_end_offset = None
+        while log_end_offset is None:  # each round splits a segment
+            log_end_offset = self._recover_log()
+        self._check_index_sizes(self._segment_by_base[max(self._segment_by_base)])
+        segments = [
+            self._segment_by_base[base_offset] for base_offset in sorted(self._segment_by_base)
+        ]
+        log_start_offset = max(self._loader_input.log_start_offset, segments[0].base_offset)
+        loaded_log = LoadedLog(
+            segments, self._start_files.deleted_names, log_start_offset, log_end_offset
         )
-        self._check_first_unstable(loaded_log)
-        remaining_snapshots = self._snapshots.file_by_offset
-        loaded_log.deleted += (
-            name
-            for name in snapshot_by_name
-            if self._files.parse_offset(name) not in remaining_snapshots
+        self._producer_snapshots.reset_state(self._producer_snapshots.file_by_offset)
+        self._producer_snapshots.remove_stray_snapshots(list(self._segment_by_base))
+        self._producer_snapshots.rebuild_state(
+            segments,
+            log_start_offset,
+            log_end_offset,
+            is_after_clean_shutdown=self._loader_input.is_clean_shutdown,
+        )
+        self._check_first_unstable_offset(loaded_log)
+        remaining_snapshots = self._producer_snapshots.file_by_offset
+        loaded_log.deleted_names += (
+            file_name
+            for file_name in snapshot_file_by_name
+            if self._start_files.parse_name_offset(file_name) not in remaining_snapshots
         )
         return loaded_log
 
@@ -145,232 +159,258 @@ class _LogLoader:
         broker resizes them; raises StartError."""
         if last_segment.is_recovered:
             return
-        for index in (OFFSET_INDEX_KIND, TIME_INDEX_KIND):
-            name = f"{last_segment.base:020}{index.suffix}"
-            entry_bytes = index.layouts[0].dtype.itemsize
-            file = self._files.file_by_name.get(name)
-            max_bytes = DEFAULT_SEGMENT_INDEX_BYTES // entry_bytes * entry_bytes
-            if file is not None and file_size(file) // entry_bytes * entry_bytes > max_bytes:
+        for index_kind in (OFFSET_INDEX_KIND, TIME_INDEX_KIND):
+            index_name = f"{last_segment.base_offset:020}{index_kind.suffix}"
+            entry_bytes = index_kind.layouts[0].dtype.itemsize
+            index_file = self._start_files.file_by_name.get(index_name)
+            max_index_bytes = DEFAULT_SEGMENT_INDEX_BYTES // entry_bytes * entry_bytes
+            if (
+                index_file is not None
+                and file_size(index_file) // entry_bytes * entry_bytes > max_index_bytes
+            ):
                 raise StartError(
-                    f"{self._input.directory.input_file(name).name}: {file_size(file)} bytes, but "
+                    f"{self._loader_input.directory.input_file(index_name).name}: "
+                    f"{file_size(index_file)} bytes, but "
                     f"segment.index.bytes is {DEFAULT_SEGMENT_INDEX_BYTES}"
                 )
 
-    def _check_first_unstable(self, loaded_log: LoadedLog) -> None:
+    def _check_first_unstable_offset(self, loaded_log: LoadedLog) -> None:
         """Find the batch where the oldest open transaction begins; raises StartError."""
-        first_unstable_offset = self._snapshots.first_unstable_offset
+        first_unstable_offset = self._producer_snapshots.first_unstable_offset
         if first_unstable_offset is None:
             return
-        first_unstable_offset = max(first_unstable_offset, loaded_log.log_start)
-        if first_unstable_offset > loaded_log.log_end:
+        first_unstable_offset = max(first_unstable_offset, loaded_log.log_start_offset)
+        if first_unstable_offset > loaded_log.log_end_offset:
             raise StartError(
-                f"{self._input.directory.name}: a transaction is open from offset "
+                f"{self._loader_input.directory.name}: a transaction is open from offset "
                 f"{first_unstable_offset}, which "
                 "is not in the log"
             )
-        n_below = sum(segment.base <= first_unstable_offset for segment in loaded_log.segments)
-        for segment in loaded_log.segments[max(n_below - 1, 0) :]:
+        n_earlier_segments = sum(
+            segment.base_offset <= first_unstable_offset for segment in loaded_log.segments
+        )
+        for segment in loaded_log.segments[max(n_earlier_segments - 1, 0) :]:
             if (
                 segment.unchanged_end_offset is not None
                 or segment.translate_offset(first_unstable_offset) is not None
             ):
                 return
 
-    def _check_epochs(self) -> None:
+    def _check_leader_epochs(self) -> None:
         """Check the leader epochs, which the broker reads before anything else."""
-        file = self._files.file_by_name.get(LEADER_EPOCH_CHECKPOINT)
-        if file is None:
+        checkpoint_file = self._start_files.file_by_name.get(LEADER_EPOCH_CHECKPOINT)
+        if checkpoint_file is None:
             return
         try:
-            read_valid_epochs(file)
-        except (CheckpointError, NumberError) as error:
+            read_valid_epoch_entries(checkpoint_file)
+        except (CheckpointError, CheckpointNumberError) as error:
             raise StartError(str(error), is_offline=isinstance(error, CheckpointError)) from error
 
     def _open_segments(self) -> bool:
         """Open every segment; False if one was split and all must be opened again."""
-        self._segments = dict(self._split_segments)
+        self._segment_by_base = dict(self._split_part_by_base)
         try:
-            for name in sorted(self._files.file_by_name):
-                if name not in self._files.file_by_name:
+            for file_name in sorted(self._start_files.file_by_name):
+                if file_name not in self._start_files.file_by_name:
                     continue
-                if name.endswith(_INDEX_SUFFIXES):
-                    offset = self._files.parse_offset(name)
-                    if f"{offset:020}.log" not in self._files.file_by_name:
-                        self._files.delete(name)
-                elif name.endswith(".log"):
-                    self._open_segment(name, self._files.parse_offset(name))
+                if file_name.endswith(_INDEX_SUFFIXES):
+                    base_offset = self._start_files.parse_name_offset(file_name)
+                    if f"{base_offset:020}.log" not in self._start_files.file_by_name:
+                        self._start_files.delete_file(file_name)
+                elif file_name.endswith(".log"):
+                    self._open_segment(file_name, self._start_files.parse_name_offset(file_name))
         except OffsetOverflow:
             return False
         return True
 
-    def _open_segment(self, name: str, base: int) -> None:
-        if base in self._split_segments:
+    def _open_segment(self, file_name: str, base_offset: int) -> None:
+        if base_offset in self._split_part_by_base:
             return
-        log_name = f"{base:020}.log"
-        file = self._files.file_by_name.get(log_name)
-        directory = self._input.directory
-        if file is None:  # the broker creates a log with that name
-            self._segments[base] = RecoverySegment.create_empty(
-                base, directory.input_file(name).name, self._input.version
+        log_name = f"{base_offset:020}.log"
+        log_file = self._start_files.file_by_name.get(log_name)
+        directory = self._loader_input.directory
+        if log_file is None:  # the broker creates a log with that name
+            self._segment_by_base[base_offset] = RecoverySegment.create_empty(
+                base_offset, directory.input_file(file_name).name, self._loader_input.kafka_version
             )
             return
         display_name = directory.input_file(log_name).name
         unchanged_range = (
             None
-            if log_name in self._files.swapped_names
-            else self._input.unchanged_range_by_base.get(base)
+            if log_name in self._start_files.swapped_names
+            else self._loader_input.unchanged_range_by_base.get(base_offset)
         )
         unchanged_end_offset = None if unchanged_range is None else unchanged_range[1]
         segment = RecoverySegment(
-            base,
+            base_offset,
             display_name,
-            file.path,
-            file_size(file),
+            log_file.path,
+            file_size(log_file),
             unchanged_end_offset,
-            self._input.version,
+            self._loader_input.kafka_version,
         )
-        original_size = 0 if log_name in self._files.swapped_names else segment.size
-        segment.original_size = self._files.replaced_size_by_name.get(log_name, original_size)
-        self._segments[base] = segment
-        index_file = self._files.file_by_name.get(f"{base:020}.index")
-        segment.has_index_directory = f"{base:020}.index" in directory.directories
+        original_size = 0 if log_name in self._start_files.swapped_names else segment.size
+        segment.original_size = self._start_files.replaced_size_by_name.get(log_name, original_size)
+        self._segment_by_base[base_offset] = segment
+        index_file = self._start_files.file_by_name.get(f"{base_offset:020}.index")
+        segment.has_index_directory = f"{base_offset:020}.index" in directory.directories
         if segment.has_index_directory:
             segment.unchanged_end_offset = None
-        elif index_file is None and f"{base:020}.index" not in self._files.created_indexes:
+        elif (
+            index_file is None
+            and f"{base_offset:020}.index" not in self._start_files.created_index_names
+        ):
             # The broker recovers it at once, with the segments that are already open.
             self._recover_segment(segment, is_opening=True)
         else:
             segment.index_file = index_file
-            self._check_transaction_index(base)
+            self._recover_invalid_transaction_index(base_offset)
 
-    def _check_transaction_index(self, base: int) -> None:
+    def _recover_invalid_transaction_index(self, base_offset: int) -> None:
         """Recover a segment if its transaction index has an entry that ends before the segment."""
-        file = self._files.file_by_name.get(f"{base:020}.txnindex")
-        if file is None:
+        index_file = self._start_files.file_by_name.get(f"{base_offset:020}.txnindex")
+        if index_file is None:
             return
-        data = read_small_file(file, MAX_INDEX_BYTES)
-        rows = np.frombuffer(
-            data, _ABORTED_TRANSACTION_DTYPE, len(data) // _ABORTED_TRANSACTION_DTYPE.itemsize
+        index_bytes = read_small_file(index_file, MAX_INDEX_BYTES)
+        index_entries = np.frombuffer(
+            index_bytes,
+            _ABORTED_TRANSACTION_DTYPE,
+            len(index_bytes) // _ABORTED_TRANSACTION_DTYPE.itemsize,
         )
-        for i, last_offset in enumerate(rows["last_offset"].tolist()):
+        for entry_number, last_offset in enumerate(index_entries["last_offset"].tolist()):
             # A broker checks only the first of the version's two bytes.
-            if 0 < data[i * _ABORTED_TRANSACTION_DTYPE.itemsize] < 0x80:
-                raise StartError(f"{file.name}: an entry has an unknown version")
-            if last_offset < base:
-                self._recover_segment(self._segments[base], is_opening=True)
+            if 0 < index_bytes[entry_number * _ABORTED_TRANSACTION_DTYPE.itemsize] < 0x80:
+                raise StartError(f"{index_file.name}: an entry has an unknown version")
+            if last_offset < base_offset:
+                self._recover_segment(self._segment_by_base[base_offset], is_opening=True)
                 return
 
     def _recover_segment(self, segment: RecoverySegment, *, is_opening: bool = False) -> int:
         """Recover a segment; returns the number of bytes truncated. is_opening: whether the segment
         is not part of the log yet."""
-        snapshots = self._snapshots
+        producer_snapshots = self._producer_snapshots
         earlier_segments = [
-            open_segment
-            for base, open_segment in sorted(self._segments.items())
-            if base < segment.base or not is_opening
+            other_segment
+            for base_offset, other_segment in sorted(self._segment_by_base.items())
+            if base_offset < segment.base_offset or not is_opening
         ]
-        snapshots.reset(snapshots.file_by_offset)
-        snapshots.rebuild(
-            earlier_segments, self._input.log_start, segment.base, after_clean_shutdown=False
+        producer_snapshots.reset_state(producer_snapshots.file_by_offset)
+        producer_snapshots.rebuild_state(
+            earlier_segments,
+            self._loader_input.log_start_offset,
+            segment.base_offset,
+            is_after_clean_shutdown=False,
         )
         segment.is_recovered = True
         truncated_bytes = 0
-        snapshots.begin_transaction_index()
-        if snapshots.can_skip(segment) and segment.unchanged_end_offset is not None:
+        producer_snapshots.begin_transaction_index()
+        if (
+            producer_snapshots.can_skip_segment(segment)
+            and segment.unchanged_end_offset is not None
+        ):
             if not segment.is_legacy:
-                snapshots.mark_recovered(segment.unchanged_end_offset)
+                producer_snapshots.mark_offsets_processed(segment.unchanged_end_offset)
         else:
             try:
                 truncated_bytes = segment.recover(
-                    self._input.index_interval_bytes, partial(self._update_producer_state, segment)
+                    self._loader_input.index_interval_bytes,
+                    partial(self._update_producer_state, segment),
                 )
             except OffsetOverflow:
                 self._split_segment(segment)
                 raise
-        snapshots.take_snapshot()
+        producer_snapshots.take_snapshot()
         return truncated_bytes
 
     def _update_producer_state(self, segment: RecoverySegment, batch: StoredBatch) -> None:
-        self._snapshots.update(segment, batch, writes_index=True)
-        self._snapshots.resolve_transactions()
+        self._producer_snapshots.process_batch(segment, batch, writes_index=True)
+        self._producer_snapshots.apply_pending_transactions()
 
     def _split_segment(self, segment: RecoverySegment) -> None:
         """Split a segment whose offsets are out of range for its base offset."""
         end_offset = segment.next_offset
-        relative_offset = wrap_int64(wrap_int64(end_offset - 1) - segment.base)
-        if not (end_offset > segment.base and not 0 <= relative_offset <= MAX_RELATIVE_OFFSET):
+        relative_offset = wrap_int64(wrap_int64(end_offset - 1) - segment.base_offset)
+        if not (
+            end_offset > segment.base_offset and not 0 <= relative_offset <= MAX_RELATIVE_OFFSET
+        ):
             raise StartError(
-                f"{segment.name}: a batch has offsets below the segment's base offset, or too far "
+                f"{segment.log_name}: a batch has offsets below the segment's base offset, or "
+                "too far "
                 "above it"
             )
-        self._segments.pop(segment.base)
-        segment_by_base: dict[int, RecoverySegment] = {}
-        current_segment: RecoverySegment | None = None
-        position = 0
+        self._segment_by_base.pop(segment.base_offset)
+        part_by_base: dict[int, RecoverySegment] = {}
+        current_part: RecoverySegment | None = None
+        next_position = 0
         for batch in segment.iter_batches():
-            if current_segment is None or not current_segment.can_hold(batch):
-                first_offset = segment.first_offset(batch)
-                if current_segment is not None and current_segment.base == first_offset:
-                    raise StartError(f"{segment.name}: a batch fits into no segment")
-                current_segment = segment.split_at(first_offset, position)
-                segment_by_base[current_segment.base] = current_segment
-            position = current_segment.size = batch.end_position
-        self._split_segments.pop(segment.base, None)
-        self._split_segments |= segment_by_base
-        self._segments |= segment_by_base
-        if segment.base not in segment_by_base:
-            self._files.delete(f"{segment.base:020}.log")
-        if position < segment.size:
+            if current_part is None or not current_part.can_hold_batch(batch):
+                first_offset = segment.read_first_offset(batch)
+                if current_part is not None and current_part.base_offset == first_offset:
+                    raise StartError(f"{segment.log_name}: a batch fits into no segment")
+                current_part = segment.create_part(first_offset, next_position)
+                part_by_base[current_part.base_offset] = current_part
+            next_position = current_part.size = batch.end_position
+        self._split_part_by_base.pop(segment.base_offset, None)
+        self._split_part_by_base |= part_by_base
+        self._segment_by_base |= part_by_base
+        if segment.base_offset not in part_by_base:
+            self._start_files.delete_file(f"{segment.base_offset:020}.log")
+        if next_position < segment.size:
             raise StartError(
-                f"{segment.name} byte {position}: cannot split here, no batch starts at this byte"
+                f"{segment.log_name} byte {next_position}: cannot split here, no batch starts "
+                "at this byte"
             )
 
     def _recover_log(self) -> int | None:
         """Recover unflushed segments; returns the log end offset, None if a segment was split and
         recovery must start again."""
-        loader_input, segments = self._input, self._segments
-        if not loader_input.is_clean:
-            bases = sorted(segments)
-            bases_up_to_recovery_point = [
-                base for base in bases if base <= loader_input.recovery_point
+        loader_input, segment_by_base = self._loader_input, self._segment_by_base
+        if not loader_input.is_clean_shutdown:
+            base_offsets = sorted(segment_by_base)
+            offsets_up_to_recovery_point = [
+                base for base in base_offsets if base <= loader_input.recovery_point
             ]
-            pending_bases = (
-                [base for base in bases if base >= bases_up_to_recovery_point[-1]]
-                if bases_up_to_recovery_point
-                else bases
+            pending_base_offsets = (
+                [base for base in base_offsets if base >= offsets_up_to_recovery_point[-1]]
+                if offsets_up_to_recovery_point
+                else base_offsets
             )
-            while pending_bases:
-                segment = segments[pending_bases.pop(0)]
+            while pending_base_offsets:
+                segment = segment_by_base[pending_base_offsets.pop(0)]
                 try:
                     truncated_bytes = self._recover_segment(segment)
                 except OffsetOverflow:
                     return None
                 except InvalidOffset:
                     truncated_bytes = segment.truncate_to_base()
-                    self._snapshots.discard_transaction_index(segment)
+                    self._producer_snapshots.discard_transaction_index(segment)
                 if truncated_bytes > 0:
-                    for base in pending_bases:
-                        self._files.delete(f"{base:020}.log")
-                        segments.pop(base).close()
-                    pending_bases.clear()
-        if segments:
-            log_end = segments[max(segments)].end_offset
-            if log_end >= loader_input.log_start:
-                return log_end
-            for base in sorted(segments):
-                self._files.delete(f"{base:020}.log")
-                segments.pop(base).close()
-            self._snapshots.file_by_offset.clear()
-        segments[loader_input.log_start] = self._create_empty(loader_input.log_start)
-        return loader_input.log_start
-
-    def _create_empty(self, base: int) -> RecoverySegment:
-        """An empty segment, which may reuse the name of a deleted one."""
-        log_name = f"{base:020}.log"
-        segment = RecoverySegment.create_empty(
-            base, self._input.directory.input_file(log_name).name, self._input.version
+                    for base_offset in pending_base_offsets:
+                        self._start_files.delete_file(f"{base_offset:020}.log")
+                        segment_by_base.pop(base_offset).close()
+                    pending_base_offsets.clear()
+        if segment_by_base:
+            log_end_offset = segment_by_base[max(segment_by_base)].end_offset
+            if log_end_offset >= loader_input.log_start_offset:
+                return log_end_offset
+            for base_offset in sorted(segment_by_base):
+                self._start_files.delete_file(f"{base_offset:020}.log")
+                segment_by_base.pop(base_offset).close()
+            self._producer_snapshots.file_by_offset.clear()
+        segment_by_base[loader_input.log_start_offset] = self._create_empty_segment(
+            loader_input.log_start_offset
         )
-        if log_name in self._files.deleted:
-            self._files.deleted.remove(log_name)
-            segment.original_size = file_size(self._input.directory.input_file(log_name))
+        return loader_input.log_start_offset
+
+    def _create_empty_segment(self, base_offset: int) -> RecoverySegment:
+        """An empty segment, which may reuse the name of a deleted one."""
+        log_name = f"{base_offset:020}.log"
+        segment = RecoverySegment.create_empty(
+            base_offset,
+            self._loader_input.directory.input_file(log_name).name,
+            self._loader_input.kafka_version,
+        )
+        if log_name in self._start_files.deleted_names:
+            self._start_files.deleted_names.remove(log_name)
+            segment.original_size = file_size(self._loader_input.directory.input_file(log_name))
         return segment

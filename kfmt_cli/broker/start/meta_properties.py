@@ -19,8 +19,8 @@ from kfmt_cli.disk.kinds.properties import (
 )
 from kfmt_cli.errors import InputError
 
-_NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
-_COLON = re.compile(r":\s+")
+_INTEGER_PATTERN = re.compile(r"[+-]?[0-9]{1,10}\Z")
+_FIELD_SEPARATOR = re.compile(r":\s+")
 _N_RESERVED_IDS = 100  # the lowest ids
 
 
@@ -45,47 +45,49 @@ class MetaProperties:
 
 def read_meta_properties(file: InputFile) -> MetaProperties:
     """The values in a meta.properties; raises InputError."""
-    text = decode_java_properties(read_small_file(file, MAX_PROPERTIES_BYTES))
+    properties_text = decode_java_properties(read_small_file(file, MAX_PROPERTIES_BYTES))
     syntax_errors: list[str] = []
-    properties = parse_java_properties(text, lambda _, message: syntax_errors.append(message))
-    value_by_name = {name: str(value) for _, name, value in properties}
+    parsed_lines = parse_java_properties(
+        properties_text, lambda _, message: syntax_errors.append(message)
+    )
+    value_by_setting = {name: str(value) for _, name, value in parsed_lines}
     if syntax_errors:
         return MetaProperties(problem=f"{file.name}: {syntax_errors[0]}")
-    version = _parse_int32(value_by_name.get("version", "0").strip())
-    node_setting = "broker.id" if version == 0 else "node.id"
-    node = _parse_int32(value_by_name.get(node_setting))
-    directory_id = value_by_name.get("directory.id")
+    version = _parse_int32(value_by_setting.get("version", "0").strip())
+    node_id_setting = "broker.id" if version == 0 else "node.id"
+    node_id = _parse_int32(value_by_setting.get(node_id_setting))
+    directory_id = value_by_setting.get("directory.id")
     problem = None
     if version not in (0, 1):
-        problem = f"version {value_by_name.get('version')} is unknown"
-    elif node is None and (node_setting in value_by_name or version == 1):
-        problem = f"{node_setting} is missing or is not a number"
-    elif node is not None and node < 0:
-        problem = f"{node_setting} is {node}, which is negative"
-    elif version == 1 and "cluster.id" not in value_by_name:
+        problem = f"version {value_by_setting.get('version')} is unknown"
+    elif node_id is None and (node_id_setting in value_by_setting or version == 1):
+        problem = f"{node_id_setting} is missing or is not a number"
+    elif node_id is not None and node_id < 0:
+        problem = f"{node_id_setting} is {node_id}, which is negative"
+    elif version == 1 and "cluster.id" not in value_by_setting:
         problem = "cluster.id is missing"
     elif directory_id is not None:
-        problem = _directory_id_problem(directory_id)
+        problem = _find_directory_id_problem(directory_id)
     full_problem = None if problem is None else f"{file.name}: {problem}"
     return MetaProperties(
-        False, version, value_by_name.get("cluster.id"), node, directory_id, full_problem
+        False, version, value_by_setting.get("cluster.id"), node_id, directory_id, full_problem
     )
 
 
-def _parse_int32(text: str | None) -> int | None:
-    if text is None or _NUMBER.match(text) is None:
+def _parse_int32(number_text: str | None) -> int | None:
+    if number_text is None or _INTEGER_PATTERN.match(number_text) is None:
         return None
-    number = int(text)
+    number = int(number_text)
     return number if -(1 << 31) <= number < 1 << 31 else None
 
 
-def _directory_id_problem(text: str) -> str | None:
+def _find_directory_id_problem(id_text: str) -> str | None:
     try:
-        data = parse_uuid(text)
+        id_bytes = parse_uuid(id_text)
     except ValueError:
-        return f"directory.id {quote_content(text)} is not a valid id"
-    if int.from_bytes(data, "big") < _N_RESERVED_IDS:
-        return f"directory.id {text} is reserved"
+        return f"directory.id {quote_content(id_text)} is not a valid id"
+    if int.from_bytes(id_bytes, "big") < _N_RESERVED_IDS:
+        return f"directory.id {id_text} is reserved"
     return None
 
 
@@ -102,7 +104,7 @@ def parse_topic_id(file: InputFile, data: bytes) -> bytes:
         raise StartError(f"{file.name}: not a text file", is_offline=True) from None
     if not lines:
         raise StartError(f"{file.name}: the file is empty")
-    version_fields = _COLON.split(lines[0])
+    version_fields = _FIELD_SEPARATOR.split(lines[0])
     version_number = _parse_int32(version_fields[1]) if len(version_fields) == 2 else None
     if version_number is None:
         raise StartError(
@@ -112,7 +114,7 @@ def parse_topic_id(file: InputFile, data: bytes) -> bytes:
         raise StartError(f"{file.name}: version {version_number}", is_offline=True)
     if len(lines) < 2:
         raise StartError(f"{file.name}: no topic id")
-    id_fields = _COLON.split(lines[1])
+    id_fields = _FIELD_SEPARATOR.split(lines[1])
     if len(id_fields) != 2:
         raise StartError(
             f"{file.name}: {quote_content(lines[1])} is not a topic id", is_offline=True

@@ -23,50 +23,54 @@ from kfmt_cli.broker.start.stored_batches import (
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND, QUORUM_STATE_KIND
-from kfmt_cli.disk.kinds.kind import InputFile, LazyKind, read_small_file
+from kfmt_cli.disk.kinds.kind import InputFile, LazyFileKind, read_small_file
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import is_error
 from kfmt_cli.formats import batch_header_readers as header
 
 METADATA_TOPIC_ID = (1).to_bytes(16, "big")
-_VERSION_RECORD = b"metadata.version"
+_VERSION_RECORD_NAME = b"metadata.version"
 _MAX_READ_BYTES = 1 << 20
 
 
-def find_metadata_problems(
+def iter_metadata_problems(
     directory: DirectoryListing, read_errors: list[InputError]
 ) -> Iterator[tuple[str, str]]:
     """The files that prevent a start in the directory of the metadata log, with the reasons; adds
     the errors of unreadable ones to `read_errors`."""
-    yield from find_file_errors(directory, QUORUM_STATE_KIND, read_errors)
-    names = PARTITION_METADATA_KIND.names.intersection(directory.regular_files)
-    yield from find_problems(map(directory.input_file, names), _find_topic_id_problem, read_errors)
-    newest = metadata_snapshots(directory)[-1:]
-    for name, problem in find_problems(newest, _find_snapshot_problem, read_errors):
-        yield name, f"{name}: {problem}"
+    yield from iter_file_errors(directory, QUORUM_STATE_KIND, read_errors)
+    file_names = PARTITION_METADATA_KIND.names.intersection(directory.regular_files)
+    yield from iter_file_problems(
+        map(directory.input_file, file_names), _find_topic_id_problem, read_errors
+    )
+    newest_snapshots = metadata_snapshots(directory)[-1:]
+    for snapshot_name, problem in iter_file_problems(
+        newest_snapshots, _find_snapshot_problem, read_errors
+    ):
+        yield snapshot_name, f"{snapshot_name}: {problem}"
 
 
-def find_file_errors(
-    directory: DirectoryListing, kind: LazyKind, read_errors: list[InputError]
+def iter_file_errors(
+    directory: DirectoryListing, kind: LazyFileKind, read_errors: list[InputError]
 ) -> Iterator[tuple[str, str]]:
     """The files of a kind in a directory that have an error or cannot be read, each with its first
     error; adds the errors of unreadable ones to `read_errors`."""
 
-    def first_error(file: InputFile) -> str | None:
-        error = next(filter(is_error, kind.read(file).findings), None)
+    def find_first_error(file: InputFile) -> str | None:
+        error = next(filter(is_error, kind.reader(file).findings), None)
         return None if error is None else f"{file.name}: {error.message}"
 
-    names = kind.names.intersection(directory.regular_files)
-    return find_problems(map(directory.input_file, names), first_error, read_errors)
+    file_names = kind.names.intersection(directory.regular_files)
+    return iter_file_problems(map(directory.input_file, file_names), find_first_error, read_errors)
 
 
 def metadata_snapshots(directory: DirectoryListing) -> list[InputFile]:
     """The snapshots of a metadata log, oldest first; a broker loads the newest."""
     checkpoint_files = (
-        directory.input_file(name)
-        for name in directory.regular_files
-        if name.endswith(".checkpoint")
+        directory.input_file(file_name)
+        for file_name in directory.regular_files
+        if file_name.endswith(".checkpoint")
     )
     return [
         file
@@ -81,7 +85,7 @@ def snapshot_end_offset(snapshot: InputFile) -> int | None:
     return int(offset_text) if offset_text.isdigit() else None
 
 
-def find_problems(
+def iter_file_problems(
     files: Iterable[InputFile],
     find_problem: Callable[[InputFile], str | None],
     read_errors: list[InputError],
@@ -108,7 +112,7 @@ def _find_topic_id_problem(file: InputFile) -> str | None:
 
 
 def _find_snapshot_problem(file: InputFile) -> str | None:
-    is_first = True
+    is_first_batch = True
     with closing(LogBytes(file.path, file.name)) as log:
         for batch in iter_stored_batches(log, 0, log.size):
             location = f"byte {batch.position}"
@@ -116,39 +120,45 @@ def _find_snapshot_problem(file: InputFile) -> str | None:
                 return f"{location}: magic {batch.magic}"
             if not is_batch_valid(log, batch):
                 return f"{location}: the checksum of a batch is wrong"
-            count = header.records_count(log.read(batch.position, min(batch.size, _MAX_READ_BYTES)))
-            if is_first and not (batch.is_control and count):
+            n_records = header.records_count(
+                log.read_bytes(batch.position, min(batch.size, _MAX_READ_BYTES))
+            )
+            if is_first_batch and not (batch.is_control and n_records):
                 return f"{location}: the first batch is not a control batch"
             if read_delivered_offsets(log, batch).fault is not ConsumerFault.NONE:
                 return f"{location}: a batch cannot be decoded"
-            is_first = False
-    return "no batch in it" if is_first else None
+            is_first_batch = False
+    return "no batch in it" if is_first_batch else None
 
 
 def find_bootstrap_problem(file: InputFile) -> str | None:
     """Why a broker does not start with a bootstrap.checkpoint, whose checksums it does not check;
     raises CorruptError, StartError, InputError."""
-    has_version = False
+    has_version_record = False
     with closing(LogBytes(file.path, file.name)) as log:
         for batch in iter_stored_batches(log, 0, log.size):
-            data = log.read(batch.position, min(batch.size, _MAX_READ_BYTES))
+            batch_bytes = log.read_bytes(batch.position, min(batch.size, _MAX_READ_BYTES))
             if read_delivered_offsets(log, batch, checks_crc=False).fault is not ConsumerFault.NONE:
                 return f"{file.name} byte {batch.position}: a batch cannot be decoded"
-            is_data = batch.magic >= 2 and not batch.is_control
-            has_version = has_version or (is_data and _VERSION_RECORD in data)
-    return None if has_version else f"{file.name}: no metadata version record"
+            is_data_batch = batch.magic >= 2 and not batch.is_control
+            has_version_record = has_version_record or (
+                is_data_batch and _VERSION_RECORD_NAME in batch_bytes
+            )
+    return None if has_version_record else f"{file.name}: no metadata version record"
 
 
-def read_voters(directory: DirectoryListing) -> list[int | None]:
+def read_voter_ids(directory: DirectoryListing) -> list[int | None]:
     """The ids of the voters in quorum-state, None for a malformed id; empty if the file is missing
     or malformed, or names no voters. Raises InputError."""
-    for name in QUORUM_STATE_KIND.names.intersection(directory.regular_files):
+    for file_name in QUORUM_STATE_KIND.names.intersection(directory.regular_files):
         with suppress(ValueError, TypeError, AttributeError):
-            state = json.loads(read_small_file(directory.input_file(name), _MAX_READ_BYTES))
-            return [_voter_id(voter) for voter in state.get("currentVoters", ())]
+            quorum_state = json.loads(
+                read_small_file(directory.input_file(file_name), _MAX_READ_BYTES)
+            )
+            return [_parse_voter_id(voter) for voter in quorum_state.get("currentVoters", ())]
     return []
 
 
-def _voter_id(voter: object) -> int | None:
+def _parse_voter_id(voter: object) -> int | None:
     voter_id = voter.get("voterId") if isinstance(voter, dict) else None
     return voter_id if isinstance(voter_id, int) else None

@@ -24,20 +24,20 @@ def replay_metadata_log(
     directory: DirectoryListing,
     read_errors: list[InputError],
     end_offset: int | None,
-    bootstrap: InputFile | None,
+    bootstrap_file: InputFile | None,
 ) -> TopicReplay:
     """The metadata log in a directory, replayed from its newest snapshot. read_errors: the errors
     of unreadable files are added to it. end_offset: the log end offset after a start, None for the
-    entire log. bootstrap: the initial records of an empty log."""
+    entire log. bootstrap_file: the initial records of an empty log."""
     replay = create_replay(CLUSTER_METADATA)
     start_offset = 0
     n_records = 0
-    for file in metadata_snapshots(directory)[-1:]:
-        start_offset = snapshot_end_offset(file) or 0
-        n_records += _replay_files(replay, [file], read_errors, 0, None)
+    for snapshot_file in metadata_snapshots(directory)[-1:]:
+        start_offset = snapshot_end_offset(snapshot_file) or 0
+        n_records += _replay_files(replay, [snapshot_file], read_errors, 0, None)
     n_records += _replay_files(replay, directory.logs, read_errors, start_offset, end_offset)
-    if not n_records and bootstrap is not None:
-        _replay_files(replay, [bootstrap], read_errors, 0, None)
+    if not n_records and bootstrap_file is not None:
+        _replay_files(replay, [bootstrap_file], read_errors, 0, None)
     return replay
 
 
@@ -48,11 +48,11 @@ def replay_undamaged_metadata(
     receives an error for each damaged part of its files, whose records are missing."""
     replay = create_replay(CLUSTER_METADATA)
     start_offset = 0
-    for file in reversed(metadata_snapshots(directory)):
-        n_errors_before = len(damage_errors)
-        _replay_files(replay, [file], read_errors, 0, None, damage_errors)
-        if len(damage_errors) == n_errors_before:
-            start_offset = snapshot_end_offset(file) or 0
+    for snapshot_file in reversed(metadata_snapshots(directory)):
+        n_previous_errors = len(damage_errors)
+        _replay_files(replay, [snapshot_file], read_errors, 0, None, damage_errors)
+        if len(damage_errors) == n_previous_errors:
+            start_offset = snapshot_end_offset(snapshot_file) or 0
             break
         replay.reset()
     _replay_files(replay, directory.logs, read_errors, start_offset, None, damage_errors)
@@ -76,7 +76,8 @@ def _replay_files(
                 log = opened_log
                 if damage_errors is not None:
                     log = replace(
-                        opened_log, blocks=_collect_damage(file, opened_log.blocks, damage_errors)
+                        opened_log,
+                        blocks=_collect_damage_errors(file, opened_log.blocks, damage_errors),
                     )
                 for record in iter_records_and_findings(log, DecompressionLimit()):
                     if isinstance(record, Finding) or record.offset < start_offset:
@@ -84,13 +85,13 @@ def _replay_files(
                     if end_offset is not None and record.offset >= end_offset:
                         return n_records
                     replay.apply_record(record)
-                    n_records += record.control is None
+                    n_records += record.control_type is None
         except InputError as error:
             read_errors.append(error)
     return n_records
 
 
-def _collect_damage(
+def _collect_damage_errors(
     file: InputFile, blocks: Iterable[Block], damage_errors: list[InputError]
 ) -> Iterator[Block]:
     """The same blocks; adds an error for each damaged part. A truncated last batch does not count:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.start.consumer import wrapper_first_offset
+from kfmt_cli.broker.start.consumer import read_wrapper_first_offset
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.findings.damage import BATCH_TRUNCATED
@@ -40,21 +40,21 @@ def subtract_intervals(
     intervals: Iterable[OffsetInterval], excluded_intervals: Iterable[OffsetInterval]
 ) -> OffsetIntervals:
     """The parts of `intervals` that are outside `excluded_intervals`."""
-    excluded, excluded_index = merge_intervals(excluded_intervals), 0
-    remaining: OffsetIntervals = []
+    merged_excluded, excluded_index = merge_intervals(excluded_intervals), 0
+    remaining_intervals: OffsetIntervals = []
     for first, last in merge_intervals(intervals):
         next_offset = first
-        while excluded_index < len(excluded) and excluded[excluded_index][0] <= last:
-            low, high = excluded[excluded_index]
-            if next_offset < low:
-                remaining.append((next_offset, low - 1))
-            next_offset = max(next_offset, high + 1)
-            if high > last:
+        while excluded_index < len(merged_excluded) and merged_excluded[excluded_index][0] <= last:
+            excluded_first, excluded_last = merged_excluded[excluded_index]
+            if next_offset < excluded_first:
+                remaining_intervals.append((next_offset, excluded_first - 1))
+            next_offset = max(next_offset, excluded_last + 1)
+            if excluded_last > last:
                 break  # it may also exclude a part of the next one
             excluded_index += 1
         if next_offset <= last:
-            remaining.append((next_offset, last))
-    return remaining
+            remaining_intervals.append((next_offset, last))
+    return remaining_intervals
 
 
 def intersect_intervals(
@@ -80,7 +80,7 @@ class BatchOffsets:
 class LogOffsets:
     """The batches of a log as kfmt reads them, including damaged ones."""
 
-    base: int
+    base_offset: int
     batches: list[BatchOffsets] = field(default_factory=list)
     damaged_positions: set[int] = field(default_factory=set)
     """Positions of damage: batches that fail their checksum, and bytes that are not a batch."""
@@ -103,19 +103,21 @@ class LogOffsets:
             and batch.position not in malformed_batch_positions | self.damaged_positions
         ]
 
-    def contained_offsets(self, next_base: int | None, size: int | None = None) -> OffsetIntervals:
+    def contained_offsets(
+        self, next_base_offset: int | None, max_bytes: int | None = None
+    ) -> OffsetIntervals:
         """The offsets that the log contains, or contained before it was damaged.
 
         Where a log is damaged, all offsets between the neighbouring undamaged batches count as
-        contained. next_base: the base offset of the next segment, None for the last one. size:
-        consider only this many bytes.
+        contained. next_base_offset: the base offset of the next segment, None for the last one.
+        max_bytes: consider only this many bytes.
         """
         intervals: OffsetIntervals = []
         positions = sorted(self.damaged_positions | {batch.position for batch in self.batches})
         batch_by_position = {batch.position: batch for batch in self.batches}
-        next_offset, invalid_batch_intervals, has_damage_since_batch = self.base, [], False
+        next_offset, invalid_batch_intervals, has_damage_since_batch = self.base_offset, [], False
         for position in positions:
-            if size is not None and position >= size:
+            if max_bytes is not None and position >= max_bytes:
                 break
             batch = batch_by_position.get(position)
             if batch is None or not batch.is_valid:
@@ -126,10 +128,10 @@ class LogOffsets:
                 continue
             intervals.append((batch.first_offset, batch.last_offset))
             if (
-                not self.base
+                not self.base_offset
                 <= batch.first_offset
                 <= batch.last_offset
-                <= self.base + MAX_RELATIVE_OFFSET
+                <= self.base_offset + MAX_RELATIVE_OFFSET
             ):
                 continue  # impossible offsets do not bound the damage around the batch
             if has_damage_since_batch:
@@ -142,38 +144,38 @@ class LogOffsets:
                 False,
             )
         if has_damage_since_batch:
-            last = None if next_base is None else next_base - 1
-            intervals += _gap_intervals(next_offset, last, invalid_batch_intervals)
+            gap_last_offset = None if next_base_offset is None else next_base_offset - 1
+            intervals += _gap_intervals(next_offset, gap_last_offset, invalid_batch_intervals)
         return merge_intervals(intervals)
 
 
 def _gap_intervals(
-    first: int, last: int | None, invalid_batch_intervals: OffsetIntervals
+    first_offset: int, last_offset: int | None, invalid_batch_intervals: OffsetIntervals
 ) -> OffsetIntervals:
-    """The offsets of damaged batches in a gap. last: the last offset of the gap, None if no batch
-    follows. invalid_batch_intervals: the offsets in the headers of the damaged batches."""
-    if last is not None:
-        return [(first, last)]
-    max_offset = first + MAX_RELATIVE_OFFSET
+    """The offsets of damaged batches in a gap. last_offset: the last offset of the gap, None if no
+    batch follows. invalid_batch_intervals: the offsets in the headers of the damaged batches."""
+    if last_offset is not None:
+        return [(first_offset, last_offset)]
+    max_offset = first_offset + MAX_RELATIVE_OFFSET
     return [
-        (max(claimed_first, first), claimed_last)
+        (max(claimed_first, first_offset), claimed_last)
         for claimed_first, claimed_last in invalid_batch_intervals
         if claimed_first <= claimed_last <= max_offset
     ]
 
 
-def read_log_offsets(file: InputFile, base: int) -> LogOffsets:
+def read_log_offsets(file: InputFile, base_offset: int) -> LogOffsets:
     """The batches of a log; raises InputError."""
-    log_offsets = LogOffsets(base)
-    with closing(open_source(file.path, file.name)) as source:
-        for block in LogReader(source, base).iter_blocks():
+    log_offsets = LogOffsets(base_offset)
+    with closing(open_source(file.path, file.name)) as log_source:
+        for block in LogReader(log_source, base_offset).iter_blocks():
             for finding in block.findings:
                 if is_error(finding) and finding.position is not None:
                     log_offsets.damaged_positions.add(finding.position)
                 if finding.code is BATCH_TRUNCATED and finding.position is not None:
-                    header_bytes = source.read_block(finding.position, BATCH_HEADER_BYTES, 1)
+                    header_bytes = log_source.read_block(finding.position, BATCH_HEADER_BYTES, 1)
                     _add_truncated_batch(log_offsets, header_bytes, finding.position)
-            columns = (block.batches[name].tolist() for name in _BATCH_COLUMNS)
+            batch_columns = (block.batches[name].tolist() for name in _BATCH_COLUMNS)
             for (
                 position,
                 header_base_offset,
@@ -181,20 +183,22 @@ def read_log_offsets(file: InputFile, base: int) -> LogOffsets:
                 has_base_offset,
                 crc_valid,
                 records_count,
-                start,
-                end,
-            ) in zip(*columns, strict=True):
+                batch_start,
+                batch_end,
+            ) in zip(*batch_columns, strict=True):
                 first_offset = header_base_offset
                 last_offset = header_last_offset
                 is_valid = bool(crc_valid)
                 if not has_base_offset:
-                    batch_bytes = bytes(block.data[start:end])
-                    first_in_wrapper = (
-                        wrapper_first_offset(batch_bytes, header_last_offset) if is_valid else None
+                    batch_bytes = bytes(block.data[batch_start:batch_end])
+                    inner_first_offset = (
+                        read_wrapper_first_offset(batch_bytes, header_last_offset)
+                        if is_valid
+                        else None
                     )
                     # The offsets in an unreadable wrapper end at the wrapper's offset.
-                    first_offset = base if first_in_wrapper is None else first_in_wrapper
-                    is_valid = first_in_wrapper is not None
+                    first_offset = base_offset if inner_first_offset is None else inner_first_offset
+                    is_valid = inner_first_offset is not None
                 elif is_valid and header_last_offset < first_offset:
                     last_offset = first_offset + records_count - 1
                 if not is_valid:
@@ -210,8 +214,13 @@ def _add_truncated_batch(log_offsets: LogOffsets, header_bytes: bytes, position:
     """Add the offsets of a batch that the end of the file truncates, if its header is complete."""
     if len(header_bytes) < BATCH_HEADER_BYTES or header.magic(header_bytes) != 2:
         return
-    first, delta = header.base_offset(header_bytes), header.last_offset_delta(header_bytes)
-    log_offsets.batches.append(BatchOffsets(position, first, first + delta, False))
+    first_offset, last_offset_delta = (
+        header.base_offset(header_bytes),
+        header.last_offset_delta(header_bytes),
+    )
+    log_offsets.batches.append(
+        BatchOffsets(position, first_offset, first_offset + last_offset_delta, False)
+    )
 
 
 def intervals_to_lists(intervals: Iterable[OffsetInterval]) -> list[list[int]]:

@@ -64,7 +64,7 @@ class PredictedStart:
     """The version of the broker."""
 
     @property
-    def bare_reason(self) -> str:
+    def reason_without_file(self) -> str:
         """The reason, without the name of the partition."""
         return (self.reason or "").removeprefix(f"{self.file}: ")
 
@@ -74,7 +74,7 @@ class PredictedStart:
         return self.reason is None or self.becomes is not None
 
     @property
-    def fails(self) -> bool:
+    def is_failure(self) -> bool:
         """Whether the broker does not start, or does not serve the partition."""
         return not self.starts or self.becomes is not None
 
@@ -86,8 +86,8 @@ class PredictedStart:
     @property
     def has_effect(self) -> bool:
         """Whether the start changes anything, or fails."""
-        changed = self.cut or self.deleted or self.lost or self.unreachable or self.becomes
-        return not self.starts or bool(changed)
+        effects = self.cut or self.deleted or self.lost or self.unreachable or self.becomes
+        return not self.starts or bool(effects)
 
 
 # The batches of the logs read so far, by path and base offset.
@@ -95,76 +95,96 @@ OffsetsByLog = dict[tuple[str, int], LogOffsets]
 
 
 def predict_partition_start(
-    start: PredictedStart,
+    predicted_start: PredictedStart,
     loader_input: LogLoaderInput,
-    malformed_by_log: Mapping[int, frozenset[int]],
+    malformed_positions_by_base: Mapping[int, frozenset[int]],
     offsets_by_log: OffsetsByLog,
 ) -> None:
     """Set the result of a start on a partition; raises InputError.
 
-    malformed_by_log: positions of malformed batches with a valid checksum, by the base offset of
-    their log. offsets_by_log: the batches of the logs read so far; other logs are added.
+    malformed_positions_by_base: positions of malformed batches with a valid checksum, by the base
+    offset of their log. offsets_by_log: the batches of the logs read so far; other logs are added.
     """
     try:
         loaded_log = load_log(loader_input)
     except StartError as error:
-        start.reason, start.is_offline = str(error), error.is_offline
+        predicted_start.reason, predicted_start.is_offline = str(error), error.is_offline
         return
     with closing(loaded_log):
-        start.log_start_offset, start.log_end_offset = loaded_log.log_start, loaded_log.log_end
-        deleted_names = _iter_deleted_files(loaded_log, loader_input.directory)
-        start.deleted = [
+        predicted_start.log_start_offset, predicted_start.log_end_offset = (
+            loaded_log.log_start_offset,
+            loaded_log.log_end_offset,
+        )
+        deleted_names = _iter_deleted_names(loaded_log, loader_input.directory)
+        predicted_start.deleted = [
             loader_input.directory.input_file(file_name).name for file_name in deleted_names
         ]
         truncated_segments = (
             segment for segment in loaded_log.segments if segment.size < segment.original_size
         )
-        start.cut = [(segment.name, segment.size) for segment in truncated_segments]
+        predicted_start.cut = [(segment.log_name, segment.size) for segment in truncated_segments]
         partition_offsets = _read_offsets_before_and_after(
-            loader_input, loaded_log, malformed_by_log, offsets_by_log
+            loader_input, loaded_log, malformed_positions_by_base, offsets_by_log
         )
-        reachable_search = ReachableOffsetSearch(
+        offset_search = ReachableOffsetSearch(
             loaded_log.segments,
-            loaded_log.log_end,
+            loaded_log.log_end_offset,
             partition_offsets.interval_by_base,
             partition_offsets.log_offsets_by_base,
-            malformed_by_log,
+            malformed_positions_by_base,
         )
-        delivered_offsets = reachable_search.find(loaded_log.log_start)
-        expected_offsets = [
-            (max(first, loader_input.log_start), last) for first, last in partition_offsets.before
+        expected_intervals = [
+            (max(first, loader_input.log_start_offset), last)
+            for first, last in partition_offsets.intervals_before_start
         ]
-        offsets_after_start = [
-            (first, min(last, loaded_log.log_end - 1)) for first, last in partition_offsets.after
-        ]
-        start.lost = subtract_intervals(
-            subtract_intervals(expected_offsets, offsets_after_start), delivered_offsets
+        _set_lost_and_received(
+            predicted_start, expected_intervals, loaded_log, partition_offsets, offset_search
         )
-        start.unreachable = subtract_intervals(
-            subtract_intervals(expected_offsets, start.lost), delivered_offsets
+
+
+def _set_lost_and_received(
+    predicted_start: PredictedStart,
+    expected_intervals: OffsetIntervals,
+    loaded_log: LoadedLog,
+    partition_offsets: _PartitionOffsets,
+    offset_search: ReachableOffsetSearch,
+) -> None:
+    """Set which of the expected offsets are lost, and which consumers receive."""
+    delivered_intervals = offset_search.find_reachable_offsets(loaded_log.log_start_offset)
+    intervals_after_start = [
+        (first, min(last, loaded_log.log_end_offset - 1))
+        for first, last in partition_offsets.intervals_after_start
+    ]
+    predicted_start.lost = subtract_intervals(
+        subtract_intervals(expected_intervals, intervals_after_start), delivered_intervals
+    )
+    predicted_start.unreachable = subtract_intervals(
+        subtract_intervals(expected_intervals, predicted_start.lost), delivered_intervals
+    )
+    if predicted_start.unreachable:
+        predicted_start.received_in_sequence = intersect_intervals(
+            predicted_start.unreachable,
+            offset_search.find_sequential_offsets(loaded_log.log_start_offset),
         )
-        if start.unreachable:
-            start.received_in_sequence = intersect_intervals(
-                start.unreachable, reachable_search.find_in_sequence(loaded_log.log_start)
-            )
-        start.salvageable = intersect_intervals(
-            [*start.lost, *start.unreachable], partition_offsets.undamaged
-        )
-        start.received_damaged = subtract_intervals(
-            delivered_offsets, partition_offsets.without_findings
-        )
+    predicted_start.salvageable = intersect_intervals(
+        [*predicted_start.lost, *predicted_start.unreachable],
+        partition_offsets.undamaged_intervals,
+    )
+    predicted_start.received_damaged = subtract_intervals(
+        delivered_intervals, partition_offsets.intervals_without_findings
+    )
 
 
 @dataclass(slots=True)
 class _PartitionOffsets:
     """The offsets of a partition's logs, before a start and after it."""
 
-    before: OffsetIntervals = field(default_factory=list)
-    undamaged: OffsetIntervals = field(default_factory=list)
+    intervals_before_start: OffsetIntervals = field(default_factory=list)
+    undamaged_intervals: OffsetIntervals = field(default_factory=list)
     """The offsets in undamaged batches."""
-    without_findings: OffsetIntervals = field(default_factory=list)
+    intervals_without_findings: OffsetIntervals = field(default_factory=list)
     """The offsets in batches without any finding."""
-    after: OffsetIntervals = field(default_factory=list)
+    intervals_after_start: OffsetIntervals = field(default_factory=list)
     interval_by_base: dict[int, OffsetInterval] = field(default_factory=dict)
     """The offsets of each segment with a valid log and index, by base offset."""
     log_offsets_by_base: dict[int, LogOffsets] = field(default_factory=dict)
@@ -174,75 +194,78 @@ class _PartitionOffsets:
 def _read_offsets_before_and_after(
     loader_input: LogLoaderInput,
     loaded_log: LoadedLog,
-    malformed_by_log: Mapping[int, frozenset[int]],
+    malformed_positions_by_base: Mapping[int, frozenset[int]],
     offsets_by_log: OffsetsByLog,
 ) -> _PartitionOffsets:
-    directory, offsets = loader_input.directory, _PartitionOffsets()
-    name_by_base = {
-        parse_offset_name(file_name): file_name
-        for file_name in directory.files
-        if file_name.endswith(".log")
-    }
-    bases = sorted(base for base in name_by_base if base is not None)
-    next_base_by_base = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
-    segment_by_base = {segment.base: segment for segment in loaded_log.segments}
+    directory, partition_offsets = loader_input.directory, _PartitionOffsets()
+    log_names = [file_name for file_name in directory.files if file_name.endswith(".log")]
+    name_by_base = {parse_offset_name(log_name): log_name for log_name in log_names}
+    base_offsets = sorted(base for base in name_by_base if base is not None)
+    next_base_by_base = (
+        dict(zip(base_offsets, [*base_offsets[1:], None], strict=True)) if base_offsets else {}
+    )
+    segment_by_base = {segment.base_offset: segment for segment in loaded_log.segments}
 
-    def read_offsets(path: str, name: str, base: int) -> LogOffsets:
-        if (path, base) not in offsets_by_log:
-            offsets_by_log[path, base] = read_log_offsets(
-                replace(directory.input_file(name), path=path), base
+    def read_cached_offsets(path: str, file_name: str, log_base_offset: int) -> LogOffsets:
+        if (path, log_base_offset) not in offsets_by_log:
+            offsets_by_log[path, log_base_offset] = read_log_offsets(
+                replace(directory.input_file(file_name), path=path), log_base_offset
             )
-        return offsets_by_log[path, base]
+        return offsets_by_log[path, log_base_offset]
 
-    for base in bases:
-        segment = segment_by_base.get(base)
-        unchanged_range = loader_input.unchanged_range_by_base.get(base)
-        if unchanged_range is not None:
-            offsets.before.append((unchanged_range[0], unchanged_range[1] - 1))
-            offsets.undamaged.append(offsets.before[-1])
-            offsets.without_findings.append(offsets.before[-1])
+    for base_offset in base_offsets:
+        segment = segment_by_base.get(base_offset)
+        unchanged_range = loader_input.unchanged_range_by_base.get(base_offset)
+        unchanged_interval = unchanged_range and (unchanged_range[0], unchanged_range[1] - 1)
+        if unchanged_interval is not None:
+            partition_offsets.intervals_before_start.append(unchanged_interval)
+            partition_offsets.undamaged_intervals.append(unchanged_interval)
+            partition_offsets.intervals_without_findings.append(unchanged_interval)
         else:
-            log_offsets = read_offsets(
-                directory.input_file(name_by_base[base]).path, name_by_base[base], base
+            log_name = name_by_base[base_offset]
+            log_path = directory.input_file(log_name).path
+            log_offsets = read_cached_offsets(log_path, log_name, base_offset)
+            partition_offsets.intervals_before_start += log_offsets.contained_offsets(
+                next_base_by_base[base_offset]
             )
-            offsets.before += log_offsets.contained_offsets(next_base_by_base[base])
-            offsets.undamaged += log_offsets.undamaged_offsets()
-            offsets.without_findings += log_offsets.undamaged_offsets(
-                malformed_by_log.get(base, frozenset())
+            partition_offsets.undamaged_intervals += log_offsets.undamaged_offsets()
+            partition_offsets.intervals_without_findings += log_offsets.undamaged_offsets(
+                malformed_positions_by_base.get(base_offset, frozenset())
             )
-        if segment is None or segment.unchanged_end_offset is None or unchanged_range is None:
+        if segment is None or segment.unchanged_end_offset is None or unchanged_interval is None:
             continue
-        if segment.is_recovered or base in loader_input.bases_with_valid_index:
-            offsets.interval_by_base[base] = unchanged_range[0], unchanged_range[1] - 1
-            offsets.after.append(offsets.interval_by_base[base])
-    for base, segment in segment_by_base.items():
-        if base in offsets.interval_by_base or not segment.path:
+        if segment.is_recovered or base_offset in loader_input.bases_with_valid_index:
+            partition_offsets.interval_by_base[base_offset] = unchanged_interval
+            partition_offsets.intervals_after_start.append(unchanged_interval)
+    for base_offset, segment in segment_by_base.items():
+        if base_offset in partition_offsets.interval_by_base or not segment.path:
             continue
-        offsets.log_offsets_by_base[base] = read_offsets(
-            segment.path, segment.path.rpartition("/")[2], base
+        log_offsets = read_cached_offsets(
+            segment.path, segment.path.rpartition("/")[2], base_offset
         )
-        is_truncated = segment.size < segment.original_size
-        offsets.after += offsets.log_offsets_by_base[base].contained_offsets(
-            next_base_by_base.get(base), segment.size if is_truncated else None
+        partition_offsets.log_offsets_by_base[base_offset] = log_offsets
+        end_position = segment.size if segment.size < segment.original_size else None
+        partition_offsets.intervals_after_start += log_offsets.contained_offsets(
+            next_base_by_base.get(base_offset), end_position
         )
-    return offsets
+    return partition_offsets
 
 
-def _iter_deleted_files(loaded_log: LoadedLog, directory: DirectoryListing) -> Iterator[str]:
+def _iter_deleted_names(loaded_log: LoadedLog, directory: DirectoryListing) -> Iterator[str]:
     """The names of the deleted files, each log followed by its indexes."""
-    remaining_bases = {segment.base for segment in loaded_log.segments}
+    remaining_bases = {segment.base_offset for segment in loaded_log.segments}
     directory_file_names = set(directory.files)
-    for name in loaded_log.deleted:
-        yield name
-        base = parse_offset_name(name)
+    for deleted_name in loaded_log.deleted_names:
+        yield deleted_name
+        base_offset = parse_offset_name(deleted_name)
         if (
-            name.removesuffix(SWAP_SUFFIX).endswith(".log")
-            and base is not None
-            and base not in remaining_bases
+            deleted_name.removesuffix(SWAP_SUFFIX).endswith(".log")
+            and base_offset is not None
+            and base_offset not in remaining_bases
         ):
-            index_names = (f"{base:020}{index.suffix}" for index in INDEX_KINDS)
+            index_names = (f"{base_offset:020}{index.suffix}" for index in INDEX_KINDS)
             yield from (
                 index
                 for index in index_names
-                if index in directory_file_names and index not in loaded_log.deleted
+                if index in directory_file_names and index not in loaded_log.deleted_names
             )

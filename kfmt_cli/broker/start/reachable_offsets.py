@@ -21,8 +21,8 @@ from kfmt_cli.broker.start.batch_walker import BatchWalker
 from kfmt_cli.broker.start.consumer import (
     ConsumerFault,
     DeliveredOffsets,
-    header_fault,
     read_delivered_offsets,
+    read_header_fault,
 )
 from kfmt_cli.broker.start.offset_intervals import (
     LogOffsets,
@@ -33,8 +33,8 @@ from kfmt_cli.broker.start.offset_intervals import (
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
 from kfmt_cli.broker.start.stored_batches import StartError, StoredBatch
 
-FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
-POLL_RECORDS = 500  # max.poll.records
+MAX_FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
+MAX_POLL_RECORDS = 500  # max.poll.records
 _MAX_OFFSET = (1 << 63) - 1
 
 
@@ -43,84 +43,105 @@ class ReachableOffsetSearch:
     """The offsets that consumers receive from a partition's segments, in order."""
 
     segments: list[RecoverySegment]
-    end_offset: int
+    log_end_offset: int
     interval_by_base: Mapping[int, tuple[int, int]]
     """The offsets of each segment with a valid log and index; such a segment is not opened."""
     log_offsets_by_base: Mapping[int, LogOffsets]
     """The batches that kfmt finds in each of the other logs, by base offset."""
-    malformed_by_log: Mapping[int, frozenset[int]]
+    malformed_positions_by_base: Mapping[int, frozenset[int]]
     """Positions of batches with a known fault other than the checksum, by the log's base offset."""
     _seeks_by_base: dict[int, _SegmentSeeks] = field(default_factory=dict)
 
-    def find(self, log_start: int) -> OffsetIntervals:
+    def find_reachable_offsets(self, log_start_offset: int) -> OffsetIntervals:
         """The offsets that consumers receive."""
-        reachable: OffsetIntervals = []
+        reachable_intervals: OffsetIntervals = []
         for i, segment in enumerate(self.segments):
-            next_base = self.segments[i + 1].base if i + 1 < len(self.segments) else self.end_offset
-            low, high = max(segment.base, log_start), min(next_base, self.end_offset) - 1
-            reachable += self._iter_delivered(i, [(low, high)])
-        return merge_intervals(reachable)
+            next_base_offset = (
+                self.segments[i + 1].base_offset
+                if i + 1 < len(self.segments)
+                else self.log_end_offset
+            )
+            low_target, high_target = (
+                max(segment.base_offset, log_start_offset),
+                min(next_base_offset, self.log_end_offset) - 1,
+            )
+            reachable_intervals += self._iter_delivered_intervals(i, [(low_target, high_target)])
+        return merge_intervals(reachable_intervals)
 
-    def find_in_sequence(self, log_start: int) -> OffsetIntervals:
+    def find_sequential_offsets(self, log_start_offset: int) -> OffsetIntervals:
         """The offsets that consumers receive because a fetch that began at a lower offset also
         contains them, even if a seek to them leads elsewhere: a segment whose offsets reach into
         the next one is sent completely."""
-        delivered: OffsetIntervals = []
+        delivered_intervals: OffsetIntervals = []
         for segment, next_segment in pairwise(self.segments):
-            low, high = max(segment.base, log_start), next_segment.base - 1
-            if low <= high:
-                delivered += self._delivered_beyond(segment, low, high)
-        return merge_intervals(delivered)
-
-    def _iter_delivered(self, i: int, requested: OffsetIntervals) -> Iterator[OffsetInterval]:
-        """The offsets received by seeks that begin in a segment, from it or from later ones."""
-        for segment in self.segments[i:]:
-            requested = merge_intervals(requested)
-            if not requested:
-                return
-            interval = self.interval_by_base.get(segment.base)
-            if interval is not None:
-                first, last = interval
-                yield from (
-                    (max(first, requested_first), min(last, requested_last))
-                    for requested_first, requested_last in requested
+            low_target, high_target = (
+                max(segment.base_offset, log_start_offset),
+                next_segment.base_offset - 1,
+            )
+            if low_target <= high_target:
+                delivered_intervals += self._find_delivered_beyond_range(
+                    segment, low_target, high_target
                 )
-                requested = [
-                    (max(requested_first, last + 1), requested_last)
-                    for requested_first, requested_last in requested
+        return merge_intervals(delivered_intervals)
+
+    def _iter_delivered_intervals(
+        self, first_segment_row: int, requested_targets: OffsetIntervals
+    ) -> Iterator[OffsetInterval]:
+        """The offsets received by seeks that begin in a segment, from it or from later ones."""
+        for segment in self.segments[first_segment_row:]:
+            requested_targets = merge_intervals(requested_targets)
+            if not requested_targets:
+                return
+            interval = self.interval_by_base.get(segment.base_offset)
+            if interval is not None:
+                contained_first, contained_last = interval
+                yield from (
+                    (max(contained_first, requested_first), min(contained_last, requested_last))
+                    for requested_first, requested_last in requested_targets
+                )
+                requested_targets = [
+                    (max(requested_first, contained_last + 1), requested_last)
+                    for requested_first, requested_last in requested_targets
                 ]
                 continue
-            remaining: OffsetIntervals = []
-            for low, high in requested:
+            remaining_targets: OffsetIntervals = []
+            for low_target, high_target in requested_targets:
                 try:
-                    delivered, unanswered_targets = self._segment_seeks(segment).find_delivered(
-                        low, high
-                    )
+                    delivered_intervals, unanswered_targets = self._segment_seeks(
+                        segment
+                    ).find_delivered_intervals(low_target, high_target)
                 except StartError:  # the segment cannot be searched
                     continue
-                yield from delivered
-                remaining += unanswered_targets
-            requested = remaining
+                yield from delivered_intervals
+                remaining_targets += unanswered_targets
+            requested_targets = remaining_targets
 
-    def _delivered_beyond(self, segment: RecoverySegment, low: int, high: int) -> OffsetIntervals:
+    def _find_delivered_beyond_range(
+        self, segment: RecoverySegment, low_target: int, high_target: int
+    ) -> OffsetIntervals:
         """The offsets above high that a fetch of low..high from a segment also contains, if the
         segment reaches into the next one."""
-        interval = self.interval_by_base.get(segment.base)
-        if interval is not None and interval[1] <= high:
+        interval = self.interval_by_base.get(segment.base_offset)
+        if interval is not None and interval[1] <= high_target:
             return []
         seeks = self._segment_seeks(segment)
         try:
-            return seeks.find_delivered_beyond(low, high) + seeks.find_delivered_beyond(high, high)
+            return seeks.find_offsets_beyond(low_target, high_target) + seeks.find_offsets_beyond(
+                high_target, high_target
+            )
         except StartError:  # the segment cannot be searched
             return []
 
     def _segment_seeks(self, segment: RecoverySegment) -> _SegmentSeeks:
-        seeks = self._seeks_by_base.get(segment.base)
+        seeks = self._seeks_by_base.get(segment.base_offset)
         if seeks is None:
-            log_offsets = self.log_offsets_by_base.get(segment.base) or LogOffsets(segment.base)
+            log_offsets = self.log_offsets_by_base.get(segment.base_offset) or LogOffsets(
+                segment.base_offset
+            )
             batch_positions = sorted(batch.position for batch in log_offsets.batches)
             suspect_positions = (
-                self.malformed_by_log.get(segment.base, frozenset()) | log_offsets.damaged_positions
+                self.malformed_positions_by_base.get(segment.base_offset, frozenset())
+                | log_offsets.damaged_positions
             )
             # A batch's fault may be reported at a byte inside it, or at its end.
             suspect_positions |= {
@@ -133,7 +154,7 @@ class ReachableOffsetSearch:
                 for batch in log_offsets.batches
                 if batch.position not in suspect_positions
             }
-            seeks = self._seeks_by_base[segment.base] = _SegmentSeeks(
+            seeks = self._seeks_by_base[segment.base_offset] = _SegmentSeeks(
                 segment, first_offset_by_position, sorted(suspect_positions)
             )
         return seeks
@@ -155,114 +176,142 @@ class _SegmentSeeks:
         self._walkers: dict[int, BatchWalker] = {}
         self._delivered_by_position: dict[int, DeliveredOffsets | None] = {}
 
-    def find_delivered(self, low: int, high: int) -> tuple[OffsetIntervals, OffsetIntervals]:
+    def find_delivered_intervals(
+        self, low_target: int, high_target: int
+    ) -> tuple[OffsetIntervals, OffsetIntervals]:
         """The offsets received by seeks to low..high, and the targets that are not found in this
         segment."""
-        delivered: OffsetIntervals = []
+        delivered_intervals: OffsetIntervals = []
         unanswered_targets: OffsetIntervals = []
-        boundaries = self._target_boundaries(low, high)
-        for first, last in zip(
-            [low, *boundaries], [*(boundary - 1 for boundary in boundaries), high], strict=True
+        change_targets = self._lookup_change_targets(low_target, high_target)
+        for range_first, range_last in zip(
+            [low_target, *change_targets],
+            [*(change_target - 1 for change_target in change_targets), high_target],
+            strict=True,
         ):
-            target = first
-            walker = self._walker_for(target)
-            while target <= last:
-                answer = walker.find(target)
-                if answer is None:
+            target = range_first
+            walker = self._walker_for_offset(target)
+            while target <= range_last:
+                row_and_last_target = walker.find_row_and_last_target(target)
+                if row_and_last_target is None:
                     if walker.error is None:  # a search that fails returns an error
-                        unanswered_targets.append((target, last))
+                        unanswered_targets.append((target, range_last))
                     break
-                row, last_target = answer
-                last_target = min(last_target, last)
-                if walker.answer_error(row) is None:
-                    self._add_delivered(walker, row, target, last_target, delivered)
+                row, last_target = row_and_last_target
+                last_target = min(last_target, range_last)
+                if walker.find_answer_error(row) is None:
+                    self._add_delivered_intervals(
+                        walker, row, target, last_target, delivered_intervals
+                    )
                 target = last_target + 1
-        return delivered, unanswered_targets
+        return delivered_intervals, unanswered_targets
 
-    def _walker_for(self, offset: int) -> BatchWalker:
-        start = self._segment.lookup_position(offset)
-        return self._walkers.setdefault(start, self._segment.walker_from(start))
+    def _walker_for_offset(self, offset: int) -> BatchWalker:
+        start_position = self._segment.find_indexed_position(offset)
+        return self._walkers.setdefault(
+            start_position, self._segment.create_batch_walker(start_position)
+        )
 
-    def find_delivered_beyond(self, target: int, high: int) -> OffsetIntervals:
+    def find_offsets_beyond(self, target: int, high_target: int) -> OffsetIntervals:
         """The offsets above high that a seek receives with its first fetch."""
-        walker = self._walker_for(target)
+        walker = self._walker_for_offset(target)
         row, error = walker.find_row_or_error(target)
         if row is None or error is not None:
             return []
         intervals: OffsetIntervals = []
-        low = max(target, high + 1)
-        for batch, delivered in self._iter_fetched(walker, row):
-            if delivered is None:
-                intervals.append((max(low, self._first_offset(batch)), batch.last_offset))
+        first_new_offset = max(target, high_target + 1)
+        for batch, delivered_offsets in self._iter_fetched_batches(walker, row):
+            if delivered_offsets is None:
+                intervals.append(
+                    (max(first_new_offset, self._first_batch_offset(batch)), batch.last_offset)
+                )
             else:
-                intervals += ((offset, offset) for offset in delivered.offsets if offset >= low)
-            low = max(low, batch.last_offset + 1)
+                intervals += (
+                    (offset, offset)
+                    for offset in delivered_offsets.offsets
+                    if offset >= first_new_offset
+                )
+            first_new_offset = max(first_new_offset, batch.last_offset + 1)
         return intervals
 
-    def _iter_fetched(
+    def _iter_fetched_batches(
         self, walker: BatchWalker, row: int
     ) -> Iterator[tuple[StoredBatch, DeliveredOffsets | None]]:
         """The batches sent with the one in a row, up to the first fault, each with the offsets that
         a consumer receives from it, None for all."""
-        end = self._fetch_end(walker.batches[row])
-        while (batch := walker.batch_at(row)) is not None and batch.end_position <= end:
-            delivered = self._delivered_offsets(batch)
-            yield batch, delivered
-            if delivered is not None and delivered.fault is not ConsumerFault.NONE:
+        fetch_end = self._fetch_end_position(walker.batches[row])
+        while (batch := walker.read_batch(row)) is not None and batch.end_position <= fetch_end:
+            delivered_offsets = self._delivered_offsets(batch)
+            yield batch, delivered_offsets
+            if delivered_offsets is not None and delivered_offsets.fault is not ConsumerFault.NONE:
                 return
             row += 1
 
-    def _target_boundaries(self, low: int, high: int) -> list[int]:
+    def _lookup_change_targets(self, low_target: int, high_target: int) -> list[int]:
         """The targets within low..high at which the index may return another byte than before.
 
         The binary search ends at an entry that equals the target. Unless each entry is greater
         than the one before it, the next target may therefore lead it elsewhere.
         """
-        offsets, _ = self._segment.entries
-        filled = offsets.filled
-        if len(offsets) == len(filled) and bool((filled[1:] > filled[:-1]).all()):
-            boundaries = filled
+        offsets, _ = self._segment.index_columns
+        indexed_offsets = offsets.stored_values
+        if len(offsets) == len(indexed_offsets) and bool(
+            (indexed_offsets[1:] > indexed_offsets[:-1]).all()
+        ):
+            change_targets = indexed_offsets
         else:
-            boundaries = np.concatenate((filled, filled + 1, [self._segment.base + 1]))
-        inner_boundaries: list[int] = np.unique(
-            boundaries[(low < boundaries) & (boundaries <= high)]
+            change_targets = np.concatenate(
+                (indexed_offsets, indexed_offsets + 1, [self._segment.base_offset + 1])
+            )
+        inner_change_targets: list[int] = np.unique(
+            change_targets[(low_target < change_targets) & (change_targets <= high_target)]
         ).tolist()
-        return inner_boundaries
+        return inner_change_targets
 
-    def _add_delivered(
+    def _add_delivered_intervals(
         self,
         walker: BatchWalker,
         row: int,
         first_target: int,
         last_target: int,
-        intervals: OffsetIntervals,
+        delivered_intervals: OffsetIntervals,
     ) -> None:
         """Add the offsets received by seeks to first_target..last, all of which find one batch."""
         first_failing_offset = self._first_failing_offset(
-            walker, row, self._fetch_end(walker.batches[row])
+            walker, row, self._fetch_end_position(walker.batches[row])
         )
-        low = first_target  # the first seek that has received nothing yet
-        for batch, delivered in self._iter_fetched(walker, row):
-            if delivered is None:
-                first = self._first_offset(batch)
-                intervals.append(
-                    (max(low, first), min(last_target, batch.last_offset, first_failing_offset - 1))
+        first_pending_target = first_target  # the first seek that has received nothing yet
+        for batch, delivered_offsets in self._iter_fetched_batches(walker, row):
+            if delivered_offsets is None:
+                first_offset = self._first_batch_offset(batch)
+                delivered_intervals.append(
+                    (
+                        max(first_pending_target, first_offset),
+                        min(last_target, batch.last_offset, first_failing_offset - 1),
+                    )
                 )
-                low = max(low, batch.last_offset + 1)
+                first_pending_target = max(first_pending_target, batch.last_offset + 1)
             else:
-                for offset in delivered.offsets:
-                    if low <= offset <= last_target and offset < first_failing_offset:
-                        intervals.append((offset, offset))
+                for offset in delivered_offsets.offsets:
+                    if (
+                        first_pending_target <= offset <= last_target
+                        and offset < first_failing_offset
+                    ):
+                        delivered_intervals.append((offset, offset))
                     # After the largest offset, a consumer accepts any.
-                    low = max(low, offset + 1) if offset < _MAX_OFFSET else first_target
-            if low > last_target:
+                    first_pending_target = (
+                        max(first_pending_target, offset + 1)
+                        if offset < _MAX_OFFSET
+                        else first_target
+                    )
+            if first_pending_target > last_target:
                 break
 
-    def _fetch_end(self, batch: StoredBatch) -> int:
+    def _fetch_end_position(self, batch: StoredBatch) -> int:
         """The end of the bytes sent with a batch."""
-        return min(batch.position + max(FETCH_BYTES, batch.size), self._segment.size)
+        return min(batch.position + max(MAX_FETCH_BYTES, batch.size), self._segment.size)
 
-    def _first_offset(self, batch: StoredBatch) -> int:
+    def _first_batch_offset(self, batch: StoredBatch) -> int:
         """The first offset of a batch; a wrapper does not have it in its header."""
         return self._first_offset_by_position.get(batch.position, batch.base_offset)
 
@@ -276,55 +325,64 @@ class _SegmentSeeks:
             )
         return self._delivered_by_position[batch.position]
 
-    def _first_failing_offset(self, walker: BatchWalker, row: int, end: int) -> int:
+    def _first_failing_offset(self, walker: BatchWalker, row: int, fetch_end: int) -> int:
         """First offset from which a poll fails as a whole, because of this batch or a later one.
 
-        Above every offset if no poll fails. end: the end of the bytes sent.
+        Above every offset if no poll fails. fetch_end: the end of the bytes sent.
         """
         batch = walker.batches[row]
-        delivered = self._delivered_offsets(batch)
-        no_offset = _MAX_OFFSET + 1
-        if delivered is not None and delivered.fault is ConsumerFault.ERROR:
-            return no_offset  # the consumer does not get to the batches after it
-        if delivered is not None and delivered.fault is ConsumerFault.POISON:
-            if len(delivered.offsets) < POLL_RECORDS:
+        delivered_offsets = self._delivered_offsets(batch)
+        beyond_all_offsets = _MAX_OFFSET + 1
+        if delivered_offsets is not None and delivered_offsets.fault is ConsumerFault.ERROR:
+            return beyond_all_offsets  # the consumer does not get to the batches after it
+        if delivered_offsets is not None and delivered_offsets.fault is ConsumerFault.POLL_FAILURE:
+            if len(delivered_offsets.offsets) < MAX_POLL_RECORDS:
                 return min(batch.base_offset, batch.last_offset)
-            return delivered.offsets[1 - POLL_RECORDS]
+            return delivered_offsets.offsets[1 - MAX_POLL_RECORDS]
         if batch.position in self._first_offset_by_position:
             suspect_index = bisect_right(self._suspect_positions, batch.position)
             if (
                 suspect_index == len(self._suspect_positions)
-                or self._suspect_positions[suspect_index] >= end
+                or self._suspect_positions[suspect_index] >= fetch_end
             ):
-                return no_offset
-        n_safe = self._count_before_failure(walker, row, end)
-        if n_safe is None:
-            return no_offset
-        first = (
-            self._first_offset(batch)
-            if delivered is None
-            else min(delivered.offsets, default=no_offset)
+                return beyond_all_offsets
+        n_safe_records = self._count_records_before_failure(walker, row, fetch_end)
+        if n_safe_records is None:
+            return beyond_all_offsets
+        first_offset = (
+            self._first_batch_offset(batch)
+            if delivered_offsets is None
+            else min(delivered_offsets.offsets, default=beyond_all_offsets)
         )
-        return max(batch.last_offset + 1 - n_safe, first)
+        return max(batch.last_offset + 1 - n_safe_records, first_offset)
 
-    def _count_before_failure(self, walker: BatchWalker, row: int, end: int) -> int | None:
+    def _count_records_before_failure(
+        self, walker: BatchWalker, row: int, fetch_end: int
+    ) -> int | None:
         """The number of a batch's last records that share a poll with a later batch that makes the
         poll fail; None if no later batch does."""
         n_records = 0
-        while n_records < POLL_RECORDS:
+        while n_records < MAX_POLL_RECORDS:
             row += 1
-            next_batch = walker.batch_at(row)
-            if next_batch is None or next_batch.end_position > end:
+            next_batch = walker.read_batch(row)
+            if next_batch is None or next_batch.end_position > fetch_end:
                 position = walker.batches[row - 1].end_position
-                fault = header_fault(self._segment.log_bytes, position, end)
-                return POLL_RECORDS - 1 - n_records if fault is ConsumerFault.POISON else None
-            delivered = self._delivered_offsets(next_batch)
-            if delivered is None:
-                n_records += next_batch.last_offset - self._first_offset(next_batch) + 1
+                fault = read_header_fault(self._segment.log_bytes, position, fetch_end)
+                return (
+                    MAX_POLL_RECORDS - 1 - n_records
+                    if fault is ConsumerFault.POLL_FAILURE
+                    else None
+                )
+            delivered_offsets = self._delivered_offsets(next_batch)
+            if delivered_offsets is None:
+                n_records += next_batch.last_offset - self._first_batch_offset(next_batch) + 1
                 continue
-            n_records += len(delivered.offsets)
-            if delivered.fault is ConsumerFault.POISON and n_records < POLL_RECORDS:
-                return POLL_RECORDS - 1 - n_records
-            if delivered.fault is not ConsumerFault.NONE:
+            n_records += len(delivered_offsets.offsets)
+            if (
+                delivered_offsets.fault is ConsumerFault.POLL_FAILURE
+                and n_records < MAX_POLL_RECORDS
+            ):
+                return MAX_POLL_RECORDS - 1 - n_records
+            if delivered_offsets.fault is not ConsumerFault.NONE:
                 return None
         return None

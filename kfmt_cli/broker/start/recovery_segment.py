@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.lookup import WARM_SECTION_BYTES, find_floor_entry
+from kfmt_cli.broker.offsets.lookup import WARM_SECTION_BYTES, find_floor_row
 from kfmt_cli.broker.start.batch_walker import BatchWalker
-from kfmt_cli.broker.start.consumer import read_base_offset, wrapper_first_offset
+from kfmt_cli.broker.start.consumer import read_base_offset, read_wrapper_first_offset
 from kfmt_cli.broker.start.stored_batches import (
     CorruptError,
     LogBytes,
@@ -42,119 +42,133 @@ class InvalidOffset(Exception):  # noqa: N818 (Kafka's InvalidOffsetException)
 class IndexColumn:
     """A column of an index, including the zeros of its preallocated end, which use no memory.
 
-    filled: the values before the zeros. n: the number of values with the zeros. fill: the value of
-    a zero.
+    stored_values: the values before the zeros. n: the number of values with the zeros. fill: the
+    value of a zero.
     """
 
-    def __init__(self, filled: IntArray, n_values: int, zero_value: int) -> None:
-        self.filled = filled
+    def __init__(self, stored_values: IntArray, n_values: int, zero_value: int) -> None:
+        self.stored_values = stored_values
         self._n_values = n_values
         self._zero_value = zero_value
 
     def __len__(self) -> int:
         return self._n_values
 
-    def __getitem__(self, i: int) -> int:
-        i = i if i >= 0 else self._n_values + i
-        return int(self.filled[i]) if i < len(self.filled) else self._zero_value
+    def __getitem__(self, entry_number: int) -> int:
+        entry_number = entry_number if entry_number >= 0 else self._n_values + entry_number
+        return (
+            int(self.stored_values[entry_number])
+            if entry_number < len(self.stored_values)
+            else self._zero_value
+        )
 
 
 class RecoverySegment:
     """A log and its offset index, in memory only: nothing is changed on the disk.
 
-    name: the name of the log file. start_position, size: the start and end of the remaining bytes
-    in the file. unchanged_end_offset: the end offset of a log that recovery leaves unchanged, None
-    if it must be read batch by batch. index_file: the file of the offset index, None if missing.
-    is_recovered: whether the index has been rebuilt. time_entries: the entries of the rebuilt time
-    index, each a timestamp and an offset.
+    log_name: the name of the log file. start_position, size: the start and end of the remaining
+    bytes in the file. unchanged_end_offset: the end offset of a log that recovery leaves unchanged,
+    None if it must be read batch by batch. index_file: the file of the offset index, None if
+    missing. is_recovered: whether the index has been rebuilt. time_entries: the entries of the
+    rebuilt time index, each a timestamp and an offset.
     """
 
     def __init__(
         self,
-        base: int,
-        name: str,
+        base_offset: int,
+        log_name: str,
         path: str,
         size: int,
         unchanged_end_offset: int | None,
-        version: KafkaVersion,
+        kafka_version: KafkaVersion,
     ) -> None:
-        self.base = base
-        self.name = name
+        self.base_offset = base_offset
+        self.log_name = log_name
         self.path = path
         self.start_position = 0
         self.size = self.original_size = size
         self.unchanged_end_offset = unchanged_end_offset
-        self.version = version
+        self.kafka_version = kafka_version
         self.index_file: InputFile | None = None
         self.has_index_directory = False  # a directory has the name of the index
         self.is_recovered = False
         self.time_entries: list[tuple[int, int]] = []
-        self._entries: tuple[IndexColumn, IndexColumn] | None = None
-        self._bytes: LogBytes | None = None
+        self._index_columns: tuple[IndexColumn, IndexColumn] | None = None
+        self._log_bytes: LogBytes | None = None
 
     @classmethod
-    def create_empty(cls, base: int, name: str, version: KafkaVersion) -> RecoverySegment:
+    def create_empty(
+        cls, base_offset: int, log_name: str, kafka_version: KafkaVersion
+    ) -> RecoverySegment:
         """An empty segment that the broker creates."""
-        segment = cls(base, name, "", 0, base, version)
+        segment = cls(base_offset, log_name, "", 0, base_offset, kafka_version)
         segment.is_recovered = True
         return segment
 
-    def split_at(self, base: int, start_position: int) -> RecoverySegment:
+    def create_part(self, base_offset: int, start_position: int) -> RecoverySegment:
         """A new segment that begins at a byte of this one."""
-        segment = RecoverySegment(base, self.name, self.path, start_position, None, self.version)
+        segment = RecoverySegment(
+            base_offset, self.log_name, self.path, start_position, None, self.kafka_version
+        )
         segment.start_position = start_position
-        segment.original_size = self.original_size if base == self.base else start_position
+        segment.original_size = (
+            self.original_size if base_offset == self.base_offset else start_position
+        )
         return segment
 
     @property
     def log_bytes(self) -> LogBytes:
         """The log's bytes; raises InputError."""
-        if self._bytes is None:
-            self._bytes = LogBytes(self.path, self.name)
-        return self._bytes
+        if self._log_bytes is None:
+            self._log_bytes = LogBytes(self.path, self.log_name)
+        return self._log_bytes
 
     def close(self) -> None:
         """Close the file."""
-        if self._bytes is not None:
-            self._bytes.close()
-            self._bytes = None
+        if self._log_bytes is not None:
+            self._log_bytes.close()
+            self._log_bytes = None
 
     @property
-    def entries(self) -> tuple[IndexColumn, IndexColumn]:
+    def index_columns(self) -> tuple[IndexColumn, IndexColumn]:
         """Offsets and positions of the index, including the zeros at its end.
 
         Raises InputError, and StartError if a directory has its name.
         """
         if self.has_index_directory:
-            message = f"{self.name}: a directory has the name of its index"
+            message = f"{self.log_name}: a directory has the name of its index"
             raise StartError(message, is_offline=True)
-        if self._entries is None:
-            data, size = b"", 0
+        if self._index_columns is None:
+            index_bytes, index_size = b"", 0
             if self.index_file is not None:
-                data, size = read_without_padding(self.index_file, MAX_INDEX_BYTES)
+                index_bytes, index_size = read_without_padding(self.index_file, MAX_INDEX_BYTES)
             entry_bytes = OFFSET_INDEX_ENTRY.dtype.itemsize
-            data = data.rstrip(b"\0")
-            data += bytes(-len(data) % entry_bytes)
-            n_entries = size // entry_bytes
-            rows = np.frombuffer(
-                data, OFFSET_INDEX_ENTRY.dtype, min(len(data) // entry_bytes, n_entries)
+            index_bytes = index_bytes.rstrip(b"\0")
+            index_bytes += bytes(-len(index_bytes) % entry_bytes)
+            n_entries = index_size // entry_bytes
+            index_entries = np.frombuffer(
+                index_bytes,
+                OFFSET_INDEX_ENTRY.dtype,
+                min(len(index_bytes) // entry_bytes, n_entries),
             )
-            offsets = rows["relative_offset"].astype(np.int64) + self.base
-            positions = rows["log_position"].astype(np.int64)
-            self._entries = (
-                IndexColumn(offsets, n_entries, self.base),
+            offsets = index_entries["relative_offset"].astype(np.int64) + self.base_offset
+            positions = index_entries["log_position"].astype(np.int64)
+            self._index_columns = (
+                IndexColumn(offsets, n_entries, self.base_offset),
                 IndexColumn(positions, n_entries, 0),
             )
-        return self._entries
+        return self._index_columns
 
     def iter_batches(
-        self, start: int | None = None, *, is_recovery: bool = False
+        self, first_position: int | None = None, *, is_recovery: bool = False
     ) -> Iterator[StoredBatch]:
         """The batches from a byte onward, as a broker steps over them."""
-        start = self.start_position if start is None else start
-        if start >= self.size:
+        first_position = self.start_position if first_position is None else first_position
+        if first_position >= self.size:
             return iter(())
-        return iter_stored_batches(self.log_bytes, start, self.size, is_recovery=is_recovery)
+        return iter_stored_batches(
+            self.log_bytes, first_position, self.size, is_recovery=is_recovery
+        )
 
     @property
     def is_legacy(self) -> bool:
@@ -172,98 +186,111 @@ class RecoverySegment:
         InvalidOffset.
         """
         if self.has_index_directory:
-            _ = self.entries
-        entries: list[tuple[int, int]] = []
+            _ = self.index_columns
+        offset_entries: list[tuple[int, int]] = []
         self.time_entries = []
         largest_time_entry = NO_TIME_ENTRY
-        valid_bytes = last_index_position = self.start_position
+        valid_end_position = last_indexed_position = self.start_position
         try:
             for batch in self.iter_batches(is_recovery=True):
                 if not is_batch_valid(self.log_bytes, batch):
                     break
-                if not self.can_hold(batch):
+                if not self.can_hold_batch(batch):
                     raise OffsetOverflow
                 if batch.max_timestamp > largest_time_entry[0]:
                     largest_time_entry = batch.max_timestamp, batch.last_offset
-                if valid_bytes - last_index_position > index_interval_bytes:
-                    if entries and batch.last_offset <= entries[-1][0]:
-                        raise InvalidOffset(_decreasing_offset_message(self.name, batch.position))
-                    entries.append((batch.last_offset, valid_bytes))
+                if valid_end_position - last_indexed_position > index_interval_bytes:
+                    if offset_entries and batch.last_offset <= offset_entries[-1][0]:
+                        raise InvalidOffset(
+                            _decreasing_offset_message(self.log_name, batch.position)
+                        )
+                    offset_entries.append((batch.last_offset, valid_end_position))
                     self._append_time_entry(largest_time_entry)
-                    last_index_position = valid_bytes
-                valid_bytes += batch.size
+                    last_indexed_position = valid_end_position
+                valid_end_position += batch.size
                 if batch.magic >= 2:
                     on_batch(batch)
         except CorruptError:
             pass
         finally:
-            self._set_entries(entries)
-        truncated_bytes = self.size - valid_bytes
-        self.size = valid_bytes
+            self._set_index_columns(offset_entries)
+        truncated_bytes = self.size - valid_end_position
+        self.size = valid_end_position
         self._append_time_entry(largest_time_entry)
         return truncated_bytes
 
-    def can_hold(self, batch: StoredBatch) -> bool:
+    def can_hold_batch(self, batch: StoredBatch) -> bool:
         """Whether a batch's last offset is in range for the segment's index."""
-        return 0 <= wrap_int64(batch.last_offset - self.base) <= MAX_RELATIVE_OFFSET
+        return 0 <= wrap_int64(batch.last_offset - self.base_offset) <= MAX_RELATIVE_OFFSET
 
-    def _append_time_entry(self, entry: tuple[int, int]) -> None:
+    def _append_time_entry(self, time_entry: tuple[int, int]) -> None:
         """Add an entry to the time index if its timestamp is greater than the last one's. Raises
         InvalidOffset, StartError."""
-        last_entry = self.time_entries[-1] if self.time_entries else (-1, self.base)
-        if self.time_entries and entry[1] < last_entry[1]:
-            raise InvalidOffset(_decreasing_offset_message(self.name, None))
-        if self.time_entries and entry[0] < last_entry[0]:
-            raise StartError(f"{self.name}: timestamps decrease")
-        if entry[0] > last_entry[0]:
-            self.time_entries.append(entry)
+        last_entry = self.time_entries[-1] if self.time_entries else (-1, self.base_offset)
+        if self.time_entries and time_entry[1] < last_entry[1]:
+            raise InvalidOffset(_decreasing_offset_message(self.log_name, None))
+        if self.time_entries and time_entry[0] < last_entry[0]:
+            raise StartError(f"{self.log_name}: timestamps decrease")
+        if time_entry[0] > last_entry[0]:
+            self.time_entries.append(time_entry)
 
-    def first_offset(self, batch: StoredBatch) -> int:
+    def read_first_offset(self, batch: StoredBatch) -> int:
         """The first offset of a batch; for a wrapper, its first message's."""
         if batch.magic >= 2:
             return batch.base_offset
         last_offset = batch.last_offset
-        first = wrapper_first_offset(self.log_bytes.read(batch.position, batch.size), last_offset)
-        return last_offset if first is None else first
+        first_message_offset = read_wrapper_first_offset(
+            self.log_bytes.read_bytes(batch.position, batch.size), last_offset
+        )
+        return last_offset if first_message_offset is None else first_message_offset
 
-    def _set_entries(self, entries: list[tuple[int, int]]) -> None:
-        rows = np.array(entries, np.int64).reshape(-1, 2)
-        self._entries = IndexColumn(rows[:, 0], len(rows), 0), IndexColumn(rows[:, 1], len(rows), 0)
+    def _set_index_columns(self, entries: list[tuple[int, int]]) -> None:
+        entry_rows = np.array(entries, np.int64).reshape(-1, 2)
+        self._index_columns = (
+            IndexColumn(entry_rows[:, 0], len(entry_rows), 0),
+            IndexColumn(entry_rows[:, 1], len(entry_rows), 0),
+        )
 
     def truncate_to_base(self) -> int:
         """Truncate at the batch found for the base offset, if any; returns the bytes truncated."""
-        first_batch = self.translate_offset(self.base)
+        first_batch = self.translate_offset(self.base_offset)
         if first_batch is None:
             return 0
         truncated_bytes = self.size - first_batch.position
         self.size = first_batch.position
-        self._set_entries([])
+        self._set_index_columns([])
         self.time_entries = []
         return truncated_bytes
 
-    def lookup_position(self, offset: int) -> int:
+    def find_indexed_position(self, offset: int) -> int:
         """The byte that the index returns for an offset."""
-        n_warm = WARM_SECTION_BYTES // OFFSET_INDEX_ENTRY.dtype.itemsize
-        offsets, positions = self.entries
-        entry = find_floor_entry(offsets, offset, n_warm)
-        return self.start_position if entry is None else max(positions[entry], self.start_position)
+        n_warm_entries = WARM_SECTION_BYTES // OFFSET_INDEX_ENTRY.dtype.itemsize
+        offsets, positions = self.index_columns
+        entry_row = find_floor_row(offsets, offset, n_warm_entries)
+        return (
+            self.start_position
+            if entry_row is None
+            else max(positions[entry_row], self.start_position)
+        )
 
     def translate_offset(self, offset: int) -> StoredBatch | None:
         """The batch that a broker finds for an offset, from the index entry onward.
 
         Raises CorruptError, StartError.
         """
-        walker = self.walker_from(self.lookup_position(offset))
+        walker = self.create_batch_walker(self.find_indexed_position(offset))
         row, error = walker.find_row_or_error(offset)
         if error is not None:
             raise error
         return None if row is None else walker.batches[row]
 
-    def walker_from(self, start: int) -> BatchWalker:
+    def create_batch_walker(self, first_position: int) -> BatchWalker:
         """A walker over the batches from a byte onward."""
-        stored_batches = self.iter_batches(start)
+        stored_batches = self.iter_batches(first_position)
         return BatchWalker(
-            stored_batches, self.version, lambda batch: read_base_offset(self.log_bytes, batch)
+            stored_batches,
+            self.kafka_version,
+            lambda batch: read_base_offset(self.log_bytes, batch),
         )
 
     @property
@@ -276,19 +303,19 @@ class RecoverySegment:
     @property
     def next_offset(self) -> int:
         """The end offset that a broker reads from the segment's batches; raises CorruptError."""
-        offsets, _ = self.entries
+        offsets, _ = self.index_columns
         if self.start_position >= self.size:
-            return self.base
-        last_indexed_offset = offsets[-1] if len(offsets) else self.base
+            return self.base_offset
+        last_indexed_offset = offsets[-1] if len(offsets) else self.base_offset
         last_indexed_batch = self.translate_offset(last_indexed_offset)
         if last_indexed_batch is None:
-            return self.base
-        end = self.base
+            return self.base_offset
+        next_offset = self.base_offset
         for batch in self.iter_batches(last_indexed_batch.position):
-            end = wrap_int64(batch.last_offset + 1)
-        return end
+            next_offset = wrap_int64(batch.last_offset + 1)
+        return next_offset
 
 
-def _decreasing_offset_message(name: str, position: int | None) -> str:
+def _decreasing_offset_message(log_name: str, position: int | None) -> str:
     location = "" if position is None else f" byte {position}"
-    return f"{name}{location}: an offset not greater than the last index entry's"
+    return f"{log_name}{location}: an offset not greater than the last index entry's"

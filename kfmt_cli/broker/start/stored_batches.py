@@ -21,23 +21,23 @@ from kfmt_cli.formats.control import ABORT
 from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
 from kfmt_cli.log.block import (
     BATCH_HEADER_BYTES,
-    CRC_OFFSET_BY_MAGIC,
-    CRC_START_BY_MAGIC,
+    CHECKSUMMED_START_BY_MAGIC,
+    CRC_POSITION_BY_MAGIC,
     LOG_OVERHEAD_BYTES,
     POLYNOMIAL_BY_MAGIC,
 )
 from kfmt_cli.log.control import CONTROL_KEY_BYTES, MARKER_BYTES, MARKER_TYPES
 from kfmt_cli.log.damage.batch_candidates import BYTES_UP_TO_MAGIC
 
-_MESSAGE_TIME_END = MESSAGE_LAYOUTS[1].field_start("key")
+_TIMESTAMP_END_POSITION = MESSAGE_LAYOUTS[1].field_start("key")
 MIN_BATCH_LENGTH = 14  # size of a message of magic 0, without offset and size
 WINDOW_BYTES = 1 << 20
 CRC_CHUNK_BYTES = 16 << 20  # bytes read at once to compute a batch's checksum
 
 
-def wrap_int64(value: int) -> int:
+def wrap_int64(offset_sum: int) -> int:
     """A sum of offsets, wrapped to 64 bits."""
-    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+    return (offset_sum + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class CorruptError(Exception):
@@ -106,14 +106,16 @@ class LogBytes:
         self._window_start = 0
         self._window = b""
 
-    def read(self, position: int, n: int) -> bytes:
+    def read_bytes(self, position: int, n_bytes: int) -> bytes:
         """Up to n bytes; fewer at the end of the file."""
-        if position < self._window_start or position + n > self._window_start + len(self._window):
+        if position < self._window_start or position + n_bytes > self._window_start + len(
+            self._window
+        ):
             self._window_start = position
             self._window = self._source.read_block(
-                position, max(WINDOW_BYTES, n), min(n, self.size)
+                position, max(WINDOW_BYTES, n_bytes), min(n_bytes, self.size)
             )
-        return self._window[position - self._window_start : position - self._window_start + n]
+        return self._window[position - self._window_start : position - self._window_start + n_bytes]
 
     def close(self) -> None:
         """Close the file."""
@@ -121,25 +123,28 @@ class LogBytes:
 
 
 def iter_stored_batches(
-    log: LogBytes, start: int, end: int, *, is_recovery: bool = False
+    log: LogBytes, start_position: int, end_position: int, *, is_recovery: bool = False
 ) -> Iterator[StoredBatch]:
     """The batches from a byte onward; raises CorruptError, and StartError at a partial header.
 
     is_recovery: a batch that is shorter than its header ends the log, since recovery checks the
     size of a batch before it reads its fields.
     """
-    position = start
-    while position < end - BYTES_UP_TO_MAGIC:
-        header_bytes = log.read(position, BATCH_HEADER_BYTES)
+    position = start_position
+    while position < end_position - BYTES_UP_TO_MAGIC:
+        header_bytes = log.read_bytes(position, BATCH_HEADER_BYTES)
         if len(header_bytes) < BYTES_UP_TO_MAGIC:
             return
-        offset, batch_length = header.base_offset(header_bytes), header.batch_length(header_bytes)
+        base_offset, batch_length = (
+            header.base_offset(header_bytes),
+            header.batch_length(header_bytes),
+        )
         if batch_length < MIN_BATCH_LENGTH:
             raise CorruptError(
                 f"{log.name} byte {position}: batch size {batch_length} is below the minimum, "
                 f"{MIN_BATCH_LENGTH}"
             )
-        if position > end - LOG_OVERHEAD_BYTES - batch_length:
+        if position > end_position - LOG_OVERHEAD_BYTES - batch_length:
             return
         if (
             is_recovery
@@ -147,29 +152,31 @@ def iter_stored_batches(
             and LOG_OVERHEAD_BYTES + batch_length < BATCH_HEADER_BYTES
         ):
             return
-        yield _parse_batch(log, position, LOG_OVERHEAD_BYTES + batch_length, offset, header_bytes)
+        yield _parse_batch(
+            log, position, LOG_OVERHEAD_BYTES + batch_length, base_offset, header_bytes
+        )
         position += LOG_OVERHEAD_BYTES + batch_length
 
 
 def _parse_batch(
-    log: LogBytes, position: int, size: int, offset: int, header_bytes: bytes
+    log: LogBytes, position: int, size: int, base_offset: int, header_bytes: bytes
 ) -> StoredBatch:
     magic = header.magic(header_bytes)
     if magic < 2:
-        has_timestamp = magic == 1 and len(header_bytes) >= _MESSAGE_TIME_END
+        has_timestamp = magic == 1 and len(header_bytes) >= _TIMESTAMP_END_POSITION
         max_timestamp = header.message_timestamp(header_bytes) if has_timestamp else -1
-        return StoredBatch(position, size, magic, offset, offset, max_timestamp)
+        return StoredBatch(position, size, magic, base_offset, base_offset, max_timestamp)
     if len(header_bytes) < BATCH_HEADER_BYTES:
         raise PartialHeaderError(
-            f"{log.name} byte {position}: the file ends inside a batch header", offset
+            f"{log.name} byte {position}: the file ends inside a batch header", base_offset
         )
     return StoredBatch(
         *(
             position,
             size,
             magic,
-            offset,
-            wrap_int64(offset + header.last_offset_delta(header_bytes)),
+            base_offset,
+            wrap_int64(base_offset + header.last_offset_delta(header_bytes)),
         ),
         *(
             header.max_timestamp(header_bytes),
@@ -181,18 +188,18 @@ def _parse_batch(
 
 def is_batch_valid(log: LogBytes, batch: StoredBatch) -> bool:
     """Whether a batch has a complete header and its checksum matches."""
-    crc_magic = 2 if batch.magic >= 2 else max(batch.magic, 0)
+    layout_magic = 2 if batch.magic >= 2 else max(batch.magic, 0)
     if batch.magic >= 2 and batch.size < BATCH_HEADER_BYTES:
         return False
-    crc, position = 0, batch.position + CRC_START_BY_MAGIC[crc_magic]
+    computed_crc, position = 0, batch.position + CHECKSUMMED_START_BY_MAGIC[layout_magic]
     while position < batch.end_position:
-        chunk = log.read(position, min(CRC_CHUNK_BYTES, batch.end_position - position))
+        chunk = log.read_bytes(position, min(CRC_CHUNK_BYTES, batch.end_position - position))
         if not chunk:
             return False
-        crc = compute_crc(POLYNOMIAL_BY_MAGIC[crc_magic], chunk, crc)
+        computed_crc = compute_crc(POLYNOMIAL_BY_MAGIC[layout_magic], chunk, computed_crc)
         position += len(chunk)
-    stored_crc = log.read(batch.position + CRC_OFFSET_BY_MAGIC[crc_magic], 4)
-    return crc == int.from_bytes(stored_crc, "big")
+    stored_crc = log.read_bytes(batch.position + CRC_POSITION_BY_MAGIC[layout_magic], 4)
+    return computed_crc == int.from_bytes(stored_crc, "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,40 +212,42 @@ class TransactionMarker:
     """The record's timestamp."""
 
 
-def read_marker(log: LogBytes, batch: StoredBatch) -> TransactionMarker | None:
+def read_transaction_marker(log: LogBytes, batch: StoredBatch) -> TransactionMarker | None:
     """Read a transaction marker to rebuild producer state; None if the cleaner emptied the batch.
 
     Raises CorruptError if a broker cannot read the marker, StartError if a broker does not treat
     the fault as corruption.
     """
-    data = log.read(batch.position, min(batch.size, WINDOW_BYTES))
-    if header.records_count(data) == 0:
+    batch_bytes = log.read_bytes(batch.position, min(batch.size, WINDOW_BYTES))
+    if header.records_count(batch_bytes) == 0:
         return None
     try:
-        _, position = decode_uvarint(data, BATCH_HEADER_BYTES, len(data), 32)
-        timestamp_delta, position = decode_uvarint(data, position + 1, len(data), 64)
-        _, position = decode_uvarint(data, position, len(data), 32)
-        raw, position = decode_uvarint(data, position, len(data), 32)
-        key_size = zigzag_decode(raw)
-        key = data[position : position + max(key_size, 0)]
-        raw, position = decode_uvarint(data, position + max(key_size, 0), len(data), 32)
-        value_size = zigzag_decode(raw)
+        _, position = decode_uvarint(batch_bytes, BATCH_HEADER_BYTES, len(batch_bytes), 32)
+        timestamp_delta, position = decode_uvarint(batch_bytes, position + 1, len(batch_bytes), 64)
+        _, position = decode_uvarint(batch_bytes, position, len(batch_bytes), 32)
+        zigzag_size, position = decode_uvarint(batch_bytes, position, len(batch_bytes), 32)
+        key_size = zigzag_decode(zigzag_size)
+        key_bytes = batch_bytes[position : position + max(key_size, 0)]
+        zigzag_size, position = decode_uvarint(
+            batch_bytes, position + max(key_size, 0), len(batch_bytes), 32
+        )
+        value_size = zigzag_decode(zigzag_size)
     except VarintError:
         raise CorruptError("undecodable control record") from None
-    if key_size < CONTROL_KEY_BYTES or len(key) < CONTROL_KEY_BYTES:
+    if key_size < CONTROL_KEY_BYTES or len(key_bytes) < CONTROL_KEY_BYTES:
         raise CorruptError(f"control record whose key is too short (size {key_size})")
-    version, control_type = struct.unpack_from(">hh", key)
-    if version < 0:
-        raise CorruptError(f"control record with negative version {version}")
+    key_version, control_type = struct.unpack_from(">hh", key_bytes)
+    if key_version < 0:
+        raise CorruptError(f"control record with negative version {key_version}")
     if control_type not in MARKER_TYPES:
         raise StartError(
             f"{log.name} byte {batch.position}: control record of type {control_type} instead of a "
             "transaction marker"
         )
-    if value_size < MARKER_BYTES or position + MARKER_BYTES > len(data):
+    if value_size < MARKER_BYTES or position + MARKER_BYTES > len(batch_bytes):
         raise CorruptError(f"control record whose value is too short (size {value_size})")
-    marker_version, coordinator_epoch = struct.unpack_from(">hi", data, position)
+    marker_version, coordinator_epoch = struct.unpack_from(">hi", batch_bytes, position)
     if marker_version < 0:
         raise CorruptError("transaction marker with a negative version")
-    timestamp = wrap_int64(header.base_timestamp(data) + zigzag_decode(timestamp_delta))
+    timestamp = wrap_int64(header.base_timestamp(batch_bytes) + zigzag_decode(timestamp_delta))
     return TransactionMarker(control_type == ABORT, coordinator_epoch, timestamp)

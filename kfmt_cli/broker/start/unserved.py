@@ -5,21 +5,21 @@ from __future__ import annotations
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage
 
 
-def directory_owners(image: ClusterImage) -> dict[str, int]:
+def owner_by_directory_id(image: ClusterImage) -> dict[str, int]:
     """The broker that the metadata log assigns each directory.id to, if it has replicas."""
     return {
-        directory_id: broker
-        for partition in image.partitions.values()
-        for broker, directory_id in zip(
+        directory_id: broker_id
+        for partition in image.registration_by_partition.values()
+        for broker_id, directory_id in zip(
             partition.leadership.replicas, partition.directory_ids, strict=False
         )
-        if not is_reserved_id(directory_id)
+        if not is_reserved_directory_id(directory_id)
     }
 
 
-def stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
+def format_stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
     """Why the metadata log does not assign a partition to this broker, which makes it stray."""
-    metadata_topic_id = image.topic_ids.get(topic)
+    metadata_topic_id = image.topic_id_by_name.get(topic)
     if metadata_topic_id is None:
         return "the metadata log does not contain its topic"
     if metadata_topic_id == topic_id:
@@ -30,11 +30,11 @@ def stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
     )
 
 
-def foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
+def format_foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
     """Why a partition with the id of another topic of this broker is not served."""
-    owner_topic = image.topic_name(topic_id)
+    owner_topic = image.find_topic_name(topic_id)
     reason = f"partition.metadata has id {topic_id}, the id of topic {owner_topic}"
-    metadata_topic_id = image.topic_ids.get(topic)
+    metadata_topic_id = image.topic_id_by_name.get(topic)
     return (
         reason
         if metadata_topic_id is None
@@ -42,6 +42,6 @@ def foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
     )
 
 
-def is_reserved_id(directory_id: str) -> bool:
+def is_reserved_directory_id(directory_id: str) -> bool:
     """Whether an id is reserved and names no known directory."""
     return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.broker.state.replay import TopicReplay
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 from kfmt_cli.topics import find_known_topic
 
 # The replay class of each topic.
@@ -33,5 +33,5 @@ def create_replay(topic: str) -> TopicReplay:
     """A new replay for a topic with this name."""
     known_topic = find_known_topic(topic)
     assert known_topic is not None
-    replay: TopicReplay = load_target(REPLAYS[known_topic.name])()
+    replay: TopicReplay = import_object(REPLAYS[known_topic.name])()
     return replay

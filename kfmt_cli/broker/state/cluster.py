@@ -22,7 +22,7 @@ from kfmt_cli.formats.message_descriptions import (
     LEADER_RECOVERY_STATES,
     SECURITY_PROTOCOLS,
 )
-from kfmt_cli.log.record_stream import Record
+from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.rows.types.state_rows import (
     ACL_ROW,
     BROKER_ROW,
@@ -38,7 +38,7 @@ from kfmt_cli.rows.types.state_rows import (
     StateType,
 )
 
-KRAFT_VERSION = CONTROL_TYPES.index("KRAFT_VERSION")
+KRAFT_VERSION_CONTROL_TYPE = CONTROL_TYPES.index("KRAFT_VERSION")
 FENCED, ACTIVE, STOPPING = "fenced", "active", "in-controlled-shutdown"
 # Records that are stored by key, with the type of their rows and their key fields.
 _KEYED_RECORDS: dict[str, tuple[StateType, tuple[str, ...]]] = {
@@ -50,7 +50,7 @@ _KEYED_RECORDS: dict[str, tuple[StateType, tuple[str, ...]]] = {
     "ProducerIdsRecord": (PRODUCER_IDS_ROW, ()),
 }
 # The stored record that each of these records removes.
-_RECORD_REMOVED_BY = {
+_REMOVED_TYPE_BY_REMOVAL = {
     "UnregisterBrokerRecord": "RegisterBrokerRecord",
     "RemoveAccessControlEntryRecord": "AccessControlEntryRecord",
     "RemoveUserScramCredentialRecord": "UserScramCredentialRecord",
@@ -62,9 +62,9 @@ _REPLACEABLE_FIELDS = (
     *("eligible_leader_replicas", "last_known_elr"),
 )
 NO_LEADER_CHANGE = -2  # the leader in a partition change that keeps the current one
-_TOPIC_RESOURCE = 2
+_TOPIC_RESOURCE_TYPE = 2
 # Settings whose values Kafka treats as passwords.
-_SECRET_SETTING = re.compile(
+_SECRET_SETTING_PATTERN = re.compile(
     r"(password|\.secret|secret\.key|sasl\.jaas\.config|ssl\.keystore\.(key|certificate\.chain)"
     r"|ssl\.truststore\.certificates)$"
 )
@@ -94,137 +94,154 @@ class ClusterReplay(TopicReplay):
 
     def reset(self) -> None:
         self._rows_by_type: dict[StateType, dict[tuple[object, ...], RecordFields]]
-        self._rows_by_type = {type_: {} for type_, _ in _KEYED_RECORDS.values()}
+        self._rows_by_type = {row_type: {} for row_type, _ in _KEYED_RECORDS.values()}
         self._topic_name_by_id: dict[str, str] = {}  # names, by id
-        self._partitions: dict[str, dict[int, RecordFields]] = {}  # by topic id
-        self._configs: dict[tuple[int, str], dict[str, str]] = {}
-        self._features: dict[str, int] = {}
-        self._quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
-        self._transaction_records: list[tuple[str, RecordFields]] | None = None
+        self._partitions_by_topic_id: dict[str, dict[int, RecordFields]] = {}  # by topic id
+        self._settings_by_resource: dict[tuple[int, str], dict[str, str]] = {}
+        self._level_by_feature: dict[str, int] = {}
+        self._quotas_by_entity: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
+        self._pending_records: list[tuple[str, RecordFields]] | None = None
 
-    def apply_record(self, record: Record) -> None:
-        if record.control is not None:
+    def apply_record(self, record: StreamedRecord) -> None:
+        if record.control_type is not None:
             self._apply_control(record)
             return
-        decoded = self.decoder.decode_value(record.key, record.value)
-        data = self.extract_data(record, decoded)
-        if data is None or decoded is None or decoded.name is None:
+        decoded_value = self.decoder.decode_value(record.key, record.value)
+        record_fields = self.extract_fields(record, decoded_value)
+        if record_fields is None or decoded_value is None or decoded_value.message_name is None:
             return
-        if decoded.name == "BeginTransactionRecord":
-            self._transaction_records = []
-        elif decoded.name in ("EndTransactionRecord", "AbortTransactionRecord"):
-            transaction_records, self._transaction_records = self._transaction_records or [], None
-            for name, row in transaction_records if decoded.name == "EndTransactionRecord" else ():
-                self._apply(name, row)
-        elif self._transaction_records is not None:
-            self._transaction_records.append((decoded.name, data))
+        if decoded_value.message_name == "BeginTransactionRecord":
+            self._pending_records = []
+        elif decoded_value.message_name in ("EndTransactionRecord", "AbortTransactionRecord"):
+            transaction_records, self._pending_records = self._pending_records or [], None
+            for pending_name, pending_fields in (
+                transaction_records if decoded_value.message_name == "EndTransactionRecord" else ()
+            ):
+                self._apply_data_record(pending_name, pending_fields)
+        elif self._pending_records is not None:
+            self._pending_records.append((decoded_value.message_name, record_fields))
         else:
-            self._apply(decoded.name, data)
+            self._apply_data_record(decoded_value.message_name, record_fields)
 
-    def _apply_control(self, record: Record) -> None:
-        if record.control != KRAFT_VERSION or record.value is None:
+    def _apply_control(self, record: StreamedRecord) -> None:
+        if record.control_type != KRAFT_VERSION_CONTROL_TYPE or record.value is None:
             return
-        kraft_message = KRAFT_LAYOUT_BY_TYPE[KRAFT_VERSION]
-        layout = find_version_prefixed_layout(kraft_message, record.value, 0, len(record.value))
-        if layout is not None:
-            values = read_message(layout, record.value, 0, len(record.value)).values
-            if "kraft_version" in values:
-                self._set_feature(
-                    RecordFields(name="kraft.version", feature_level=values.kraft_version)
+        kraft_message = KRAFT_LAYOUT_BY_TYPE[KRAFT_VERSION_CONTROL_TYPE]
+        control_layout = find_version_prefixed_layout(
+            kraft_message, record.value, 0, len(record.value)
+        )
+        if control_layout is not None:
+            control_values = read_message(control_layout, record.value, 0, len(record.value)).values
+            if "kraft_version" in control_values:
+                self._set_feature_level(
+                    RecordFields(name="kraft.version", feature_level=control_values.kraft_version)
                 )
 
-    def _apply(self, name: str, data: RecordFields) -> None:
+    def _apply_data_record(self, record_name: str, record_fields: RecordFields) -> None:
         """Apply a record; records without an effect on the state are ignored."""
-        effect = self._EFFECTS.get(name)
-        if effect is not None:
-            effect(self, data)
-        elif (record_type := _RECORD_REMOVED_BY.get(name, name)) in _KEYED_RECORDS:
-            type_, fields = _KEYED_RECORDS[record_type]
-            key = tuple(data[field] for field in fields)
-            if record_type == name:
-                self._rows_by_type[type_][key] = data
+        apply_effect = self._EFFECT_BY_RECORD.get(record_name)
+        if apply_effect is not None:
+            apply_effect(self, record_fields)
+        elif (
+            record_type := _REMOVED_TYPE_BY_REMOVAL.get(record_name, record_name)
+        ) in _KEYED_RECORDS:
+            row_type, key_fields = _KEYED_RECORDS[record_type]
+            row_key = tuple(record_fields[key_field] for key_field in key_fields)
+            if record_type == record_name:
+                self._rows_by_type[row_type][row_key] = record_fields
             else:
-                self._rows_by_type[type_].pop(key, None)
+                self._rows_by_type[row_type].pop(row_key, None)
 
     # Brokers.
 
-    def _set_fenced(self, data: RecordFields, fenced: bool) -> None:
-        if (broker := self._rows_by_type[BROKER_ROW].get((data.id,))) is not None:
-            broker.fenced = fenced
+    def _set_fenced(self, record_fields: RecordFields, is_fenced: bool) -> None:
+        if (broker := self._rows_by_type[BROKER_ROW].get((record_fields.id,))) is not None:
+            broker.fenced = is_fenced
 
-    def _change_broker(self, data: RecordFields) -> None:
-        broker = self._rows_by_type[BROKER_ROW].get((data.broker_id,))
+    def _change_broker(self, record_fields: RecordFields) -> None:
+        broker = self._rows_by_type[BROKER_ROW].get((record_fields.broker_id,))
         if broker is None:
             return
-        if data.get("fenced"):
-            broker.fenced = data.fenced > 0
-        if data.get("in_controlled_shutdown"):
+        if record_fields.get("fenced"):
+            broker.fenced = record_fields.fenced > 0
+        if record_fields.get("in_controlled_shutdown"):
             broker.in_controlled_shutdown = True
-        if data.get("log_dirs"):
-            broker.log_dirs = data.log_dirs
+        if record_fields.get("log_dirs"):
+            broker.log_dirs = record_fields.log_dirs
 
     # Topics and partitions.
 
-    def _add_topic(self, data: RecordFields) -> None:
-        self._topic_name_by_id[data.topic_id] = data.name
+    def _add_topic(self, record_fields: RecordFields) -> None:
+        self._topic_name_by_id[record_fields.topic_id] = record_fields.name
 
-    def _remove_topic(self, data: RecordFields) -> None:
+    def _remove_topic(self, record_fields: RecordFields) -> None:
         """Delete a topic and its settings."""
-        self._partitions.pop(data.topic_id, None)
-        name = self._topic_name_by_id.pop(data.topic_id, None)
-        if name is not None:
-            self._configs.pop((_TOPIC_RESOURCE, name), None)
+        self._partitions_by_topic_id.pop(record_fields.topic_id, None)
+        topic_name = self._topic_name_by_id.pop(record_fields.topic_id, None)
+        if topic_name is not None:
+            self._settings_by_resource.pop((_TOPIC_RESOURCE_TYPE, topic_name), None)
 
-    def _add_partition(self, data: RecordFields) -> None:
-        self._partitions.setdefault(data.topic_id, {})[data.partition_id] = RecordFields(data)
+    def _add_partition(self, record_fields: RecordFields) -> None:
+        self._partitions_by_topic_id.setdefault(record_fields.topic_id, {})[
+            record_fields.partition_id
+        ] = RecordFields(record_fields)
 
-    def _change_partition(self, data: RecordFields) -> None:
+    def _change_partition(self, record_fields: RecordFields) -> None:
         """Change some fields of a partition; naming a leader begins a new leader epoch."""
-        partition = self._partitions.get(data.topic_id, {}).get(data.partition_id)
+        partition = self._partitions_by_topic_id.get(record_fields.topic_id, {}).get(
+            record_fields.partition_id
+        )
         if partition is None:
             return
-        for name in _REPLACEABLE_FIELDS:
-            if data.get(name) is not None:
-                partition[name] = data[name]
-        if data.get("leader", NO_LEADER_CHANGE) != NO_LEADER_CHANGE:
-            partition.leader = data.leader
+        for field_name in _REPLACEABLE_FIELDS:
+            if record_fields.get(field_name) is not None:
+                partition[field_name] = record_fields[field_name]
+        if record_fields.get("leader", NO_LEADER_CHANGE) != NO_LEADER_CHANGE:
+            partition.leader = record_fields.leader
             partition.leader_epoch += 1
-        if "leader_recovery_state" in data:
-            partition.leader_recovery_state = data.leader_recovery_state
+        if "leader_recovery_state" in record_fields:
+            partition.leader_recovery_state = record_fields.leader_recovery_state
         partition.partition_epoch += 1
 
-    def _clear_elr(self, data: RecordFields) -> None:
+    def _clear_elr(self, record_fields: RecordFields) -> None:
         """Clear the eligible leader replicas of one topic or of all."""
-        topic_name = data.topic_name
-        for topic_id, partitions in self._partitions.items():
+        topic_name = record_fields.topic_name
+        for topic_id, partitions in self._partitions_by_topic_id.items():
             if not topic_name or self._topic_name_by_id.get(topic_id) == topic_name:
-                for row in partitions.values():
-                    row.eligible_leader_replicas = row.last_known_elr = []
+                for partition_fields in partitions.values():
+                    partition_fields.eligible_leader_replicas = partition_fields.last_known_elr = []
 
     # Settings.
 
-    def _set_config(self, data: RecordFields) -> None:
+    def _set_config(self, record_fields: RecordFields) -> None:
         """Set a setting, or remove it if the value is null."""
-        settings = self._configs.setdefault((data.resource_type, data.resource_name), {})
-        settings.pop(data.name, None)
-        if data.value is not None:
-            settings[data.name] = data.value
+        resource_settings = self._settings_by_resource.setdefault(
+            (record_fields.resource_type, record_fields.resource_name), {}
+        )
+        resource_settings.pop(record_fields.name, None)
+        if record_fields.value is not None:
+            resource_settings[record_fields.name] = record_fields.value
 
-    def _set_feature(self, data: RecordFields) -> None:
+    def _set_feature_level(self, record_fields: RecordFields) -> None:
         """Enable a feature, or disable it at level 0."""
-        self._features.pop(data.name, None)
-        if data.feature_level or data.name == "kraft.version":
-            self._features[data.name] = data.feature_level
+        self._level_by_feature.pop(record_fields.name, None)
+        if record_fields.feature_level or record_fields.name == "kraft.version":
+            self._level_by_feature[record_fields.name] = record_fields.feature_level
 
-    def _set_quota(self, data: RecordFields) -> None:
+    def _set_quota(self, record_fields: RecordFields) -> None:
         """Set or remove a quota."""
-        entity = tuple(sorted((part.entity_type, part.entity_name) for part in data.entity))
-        quotas = self._quotas.setdefault(entity, {})
-        quotas.pop(data.key, None)
-        if not data.remove:
-            quotas[data.key] = data.value
+        entity = tuple(
+            sorted(
+                (entity_part.entity_type, entity_part.entity_name)
+                for entity_part in record_fields.entity
+            )
+        )
+        entity_quotas = self._quotas_by_entity.setdefault(entity, {})
+        entity_quotas.pop(record_fields.key, None)
+        if not record_fields.remove:
+            entity_quotas[record_fields.key] = record_fields.value
 
-    _EFFECTS: ClassVar[dict[str, Callable[[ClusterReplay, RecordFields], None]]] = {
+    _EFFECT_BY_RECORD: ClassVar[dict[str, Callable[[ClusterReplay, RecordFields], None]]] = {
         "FenceBrokerRecord": lambda self, data: self._set_fenced(data, True),
         "UnfenceBrokerRecord": lambda self, data: self._set_fenced(data, False),
         "BrokerRegistrationChangeRecord": _change_broker,
@@ -234,78 +251,81 @@ class ClusterReplay(TopicReplay):
         "PartitionChangeRecord": _change_partition,
         "ClearElrRecord": _clear_elr,
         "ConfigRecord": _set_config,
-        "FeatureLevelRecord": _set_feature,
+        "FeatureLevelRecord": _set_feature_level,
         "ClientQuotaRecord": _set_quota,
     }
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for broker in self._rows_by_type[BROKER_ROW].values():
-            state = STOPPING if broker.get("in_controlled_shutdown") else ACTIVE
+            broker_state = STOPPING if broker.get("in_controlled_shutdown") else ACTIVE
             if broker.get("fenced", True):
-                state = FENCED
-            yield BROKER_ROW, {**broker, "state": state, "end_points": _format_end_points(broker)}
+                broker_state = FENCED
+            yield (
+                BROKER_ROW,
+                {**broker, "state": broker_state, "end_points": _end_point_members(broker)},
+            )
         for controller in self._rows_by_type[CONTROLLER_ROW].values():
-            yield CONTROLLER_ROW, {**controller, "end_points": _format_end_points(controller)}
-        yield from self._partition_rows()
-        yield from self._setting_rows()
-        for name, (type_, _) in _KEYED_RECORDS.items():
-            if type_ not in (BROKER_ROW, CONTROLLER_ROW):
-                for row in self._rows_by_type[type_].values():
-                    yield type_, _with_symbols(message_layout(name), row)
+            yield CONTROLLER_ROW, {**controller, "end_points": _end_point_members(controller)}
+        yield from self._iter_topic_and_partition_rows()
+        yield from self._iter_setting_rows()
+        for record_name, (row_type, _) in _KEYED_RECORDS.items():
+            if row_type not in (BROKER_ROW, CONTROLLER_ROW):
+                for row in self._rows_by_type[row_type].values():
+                    yield row_type, _fields_with_symbols(message_layout(record_name), row)
 
-    def _partition_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+    def _iter_topic_and_partition_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Topics, then partitions."""
-        for topic_id, name in self._topic_name_by_id.items():
-            n_partitions = len(self._partitions.get(topic_id, {}))
-            yield TOPIC_ROW, {"topic": name, "topic_id": topic_id, "partitions": n_partitions}
-        for topic_id, partitions in self._partitions.items():
-            for partition, value in partitions.items():
-                recovery_state = value.get("leader_recovery_state", 0)
-                row = {
-                    **value,
+        for topic_id, topic_name in self._topic_name_by_id.items():
+            n_partitions = len(self._partitions_by_topic_id.get(topic_id, {}))
+            yield TOPIC_ROW, {"topic": topic_name, "topic_id": topic_id, "partitions": n_partitions}
+        for topic_id, partitions in self._partitions_by_topic_id.items():
+            for partition, partition_fields in partitions.items():
+                recovery_state = partition_fields.get("leader_recovery_state", 0)
+                partition_row = {
+                    **partition_fields,
                     "topic": self._topic_name_by_id.get(topic_id, topic_id),
                     "partition": partition,
                     "leader_recovery_state": format_symbol(LEADER_RECOVERY_STATES, recovery_state),
                 }
-                yield PARTITION_STATE_ROW, row
+                yield PARTITION_STATE_ROW, partition_row
 
-    def _setting_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+    def _iter_setting_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Features, settings, quotas."""
-        for name, level in self._features.items():
-            yield FEATURE_ROW, {"feature": name, "level": level}
-        for (type_, resource), settings in self._configs.items():
-            for name, value in settings.items():
-                is_hidden = _SECRET_SETTING.search(name) is not None
-                setting = {
-                    "resource_type": format_symbol(CONFIG_RESOURCE_TYPES, type_),
+        for name, feature_level in self._level_by_feature.items():
+            yield FEATURE_ROW, {"feature": name, "level": feature_level}
+        for (resource_type, resource), resource_settings in self._settings_by_resource.items():
+            for name, setting_value in resource_settings.items():
+                is_hidden = _SECRET_SETTING_PATTERN.search(name) is not None
+                setting_row = {
+                    "resource_type": format_symbol(CONFIG_RESOURCE_TYPES, resource_type),
                     "resource": resource,
                     "name": name,
-                    "value": None if is_hidden else value,
+                    "value": None if is_hidden else setting_value,
                     "hidden": True if is_hidden else None,
                 }
-                yield CONFIG_ROW, setting
-        for entity, quotas in self._quotas.items():
+                yield CONFIG_ROW, setting_row
+        for entity, quotas in self._quotas_by_entity.items():
             for name, quota in quotas.items():
                 yield QUOTA_ROW, {"entity": dict(entity), "name": name, "value": quota}
 
 
-def _format_end_points(record: RecordFields) -> list[dict[str, Any]]:
+def _end_point_members(registration: RecordFields) -> list[dict[str, Any]]:
     """The listeners of a node, with protocol names."""
     return [
         {
-            "name": point.name,
-            "host": point.host,
-            "port": point.port,
-            "security_protocol": format_symbol(SECURITY_PROTOCOLS, point.security_protocol),
+            "name": end_point.name,
+            "host": end_point.host,
+            "port": end_point.port,
+            "security_protocol": format_symbol(SECURITY_PROTOCOLS, end_point.security_protocol),
         }
-        for point in record.end_points
+        for end_point in registration.end_points
     ]
 
 
-def _with_symbols(message_type: Any, record: RecordFields) -> dict[str, Any]:
+def _fields_with_symbols(record_layout: Any, record_fields: RecordFields) -> dict[str, Any]:
     """The data of a record, with names instead of numbers for fields that have symbols."""
     return {
-        field.name: field.symbol(record[field.name]) or record[field.name]
-        for field in message_type.fields
-        if field.name in record
+        field.name: field.symbol(record_fields[field.name]) or record_fields[field.name]
+        for field in record_layout.fields
+        if field.name in record_fields
     }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from kfmt_cli.broker.state.replay import CommittedReplay, CompactedTopicReplay, RecordFields
-from kfmt_cli.log.record_stream import Record
+from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.rows.types.state_rows import (
     CONNECTOR_ROW,
     CONNECTOR_STATUS_ROW,
@@ -22,12 +22,12 @@ from kfmt_cli.rows.types.state_rows import (
     StateType,
 )
 
-STARTED = "STARTED"
-HIDDEN = "hidden"
+STARTED_STATE = "STARTED"
+HIDDEN_VALUE = "hidden"
 """Shown instead of the value of a connector setting that may be a secret."""
 # Settings that Kafka Connect and MirrorMaker define, none of which is a secret. Settings of other
 # plugins may contain anything: URLs with passwords, keys as JSON, headers.
-_NON_SECRET_SETTINGS = re.compile(
+_NON_SECRET_PATTERN = re.compile(
     r"name|connector\.class|task\.class|tasks\.max(\.enforce)?|topics(\.regex)?"
     r"|config\.action\.reload|(key|value|header)\.converter(\.schemas\.enable)?"
     r"|transforms(\.[^.]+\.type)?|predicates(\.[^.]+\.type)?"
@@ -48,85 +48,103 @@ class ConnectConfigsReplay(CommittedReplay):
 
     def __init__(self) -> None:
         super().__init__()
-        self._connectors: dict[str, ConnectorConfig] = {}
-        self._target_states: dict[str, str] = {}
-        self._task_counts: dict[str, int] = {}
-        self._task_configs: dict[str, dict[int, ConnectorConfig]] = {}
-        self._uncommitted_task_configs: dict[str, dict[int, ConnectorConfig]] = {}
+        self._config_by_connector: dict[str, ConnectorConfig] = {}
+        self._target_state_by_connector: dict[str, str] = {}
+        self._n_tasks_by_connector: dict[str, int] = {}
+        self._task_configs_by_connector: dict[str, dict[int, ConnectorConfig]] = {}
+        self._uncommitted_configs_by_connector: dict[str, dict[int, ConnectorConfig]] = {}
 
-    def apply_committed(self, record: Record) -> None:
+    def apply_committed_record(self, record: StreamedRecord) -> None:
         if record.key is None:
-            self.report_malformed(record, "record without a key")
+            self.report_malformed_record(record, "record without a key")
             return
         decoded_key = self.decoder.decode_key(record.key)
-        key = self.extract_data(record, decoded_key)
-        effect = None if decoded_key is None else self._EFFECTS.get(decoded_key.name or "")
-        if key is None or effect is None:
+        key_fields = self.extract_fields(record, decoded_key)
+        apply_effect = (
+            None
+            if decoded_key is None
+            else self._EFFECT_BY_MESSAGE.get(decoded_key.message_name or "")
+        )
+        if key_fields is None or apply_effect is None:
             return
-        data: RecordFields | None = None
+        value_fields: RecordFields | None = None
         if record.value is not None:
-            data = self.extract_data(record, self.decoder.decode_value(record.key, record.value))
-            if data is None:
+            value_fields = self.extract_fields(
+                record, self.decoder.decode_value(record.key, record.value)
+            )
+            if value_fields is None:
                 return
-        problem = effect(self, key, data or None)
+        problem = apply_effect(self, key_fields, value_fields or None)
         if problem is not None:
-            self.report_malformed(record, problem)
+            self.report_malformed_record(record, problem)
 
     # The effects of records; each returns the message for a malformed record, or None.
 
-    def _apply_connector(self, key: RecordFields, data: RecordFields | None) -> str | None:
-        name = key.connector
-        if data is None:
-            self._remove_connector(name)
+    def _apply_connector(
+        self, key_fields: RecordFields, value_fields: RecordFields | None
+    ) -> str | None:
+        connector_name = key_fields.connector
+        if value_fields is None:
+            self._remove_connector(connector_name)
             return None
-        config = data.get("properties")
+        config = value_fields.get("properties")
         if not isinstance(config, dict):
             return "connector config without properties"
-        self._connectors[name] = config
-        self._target_states.setdefault(name, STARTED)
+        self._config_by_connector[connector_name] = config
+        self._target_state_by_connector.setdefault(connector_name, STARTED_STATE)
         return None
 
-    def _remove_connector(self, name: str) -> None:
-        self._connectors.pop(name, None)
-        self._task_counts.pop(name, None)
-        self._task_configs.pop(name, None)
-        self._uncommitted_task_configs.pop(name, None)
+    def _remove_connector(self, connector_name: str) -> None:
+        self._config_by_connector.pop(connector_name, None)
+        self._n_tasks_by_connector.pop(connector_name, None)
+        self._task_configs_by_connector.pop(connector_name, None)
+        self._uncommitted_configs_by_connector.pop(connector_name, None)
 
-    def _apply_target_state(self, key: RecordFields, data: RecordFields | None) -> str | None:
-        name = key.connector
-        if data is None:
-            self._target_states.pop(name, None)
-            if name in self._connectors:
-                self._target_states[name] = STARTED
+    def _apply_target_state(
+        self, key_fields: RecordFields, value_fields: RecordFields | None
+    ) -> str | None:
+        connector_name = key_fields.connector
+        if value_fields is None:
+            self._target_state_by_connector.pop(connector_name, None)
+            if connector_name in self._config_by_connector:
+                self._target_state_by_connector[connector_name] = STARTED_STATE
             return None
-        state = data.get("state.v2") or data.get("state")
-        if not isinstance(state, str):
+        target_state = value_fields.get("state.v2") or value_fields.get("state")
+        if not isinstance(target_state, str):
             return "target state without a state"
-        self._target_states[name] = state
+        self._target_state_by_connector[connector_name] = target_state
         return None
 
-    def _apply_task_config(self, key: RecordFields, data: RecordFields | None) -> str | None:
-        config = None if data is None else data.get("properties")
-        if not isinstance(config, dict):
+    def _apply_task_config(
+        self, key_fields: RecordFields, value_fields: RecordFields | None
+    ) -> str | None:
+        task_config = None if value_fields is None else value_fields.get("properties")
+        if not isinstance(task_config, dict):
             return "task config without properties"
-        self._uncommitted_task_configs.setdefault(key.connector, {})[key.task] = config
+        self._uncommitted_configs_by_connector.setdefault(key_fields.connector, {})[
+            key_fields.task
+        ] = task_config
         return None
 
-    def _apply_tasks_commit(self, key: RecordFields, data: RecordFields | None) -> str | None:
-        name = key.connector
-        if name not in self._connectors:
-            self._remove_connector(name)
+    def _apply_tasks_commit(
+        self, key_fields: RecordFields, value_fields: RecordFields | None
+    ) -> str | None:
+        connector_name = key_fields.connector
+        if connector_name not in self._config_by_connector:
+            self._remove_connector(connector_name)
             return None
-        n_tasks = None if data is None else data.get("tasks")
+        n_tasks = None if value_fields is None else value_fields.get("tasks")
         if not isinstance(n_tasks, int):
             return "commit record without a task count"
-        task_configs = self._uncommitted_task_configs.pop(name, {})
-        if len(task_configs) == n_tasks and all(0 <= task < n_tasks for task in task_configs):
-            self._task_configs.setdefault(name, {}).update(task_configs)
-        self._task_counts[name] = n_tasks
+        task_configs = self._uncommitted_configs_by_connector.pop(connector_name, {})
+        if len(task_configs) == n_tasks and all(
+            0 <= task_number < n_tasks for task_number in task_configs
+        ):
+            self._task_configs_by_connector.setdefault(connector_name, {}).update(task_configs)
+        self._n_tasks_by_connector[connector_name] = n_tasks
         return None
 
-    _EFFECTS: ClassVar[
+    _EFFECT_BY_MESSAGE: ClassVar[
         dict[str, Callable[[ConnectConfigsReplay, RecordFields, RecordFields | None], str | None]]
     ] = {
         "ConnectorConfig": _apply_connector,
@@ -136,28 +154,30 @@ class ConnectConfigsReplay(CommittedReplay):
     }
 
     def _displayed_config(self, config: ConnectorConfig) -> ConnectorConfig:
-        return config if self.shows_values else _hide_values(config)
+        return config if self.shows_secret_values else _hide_secret_values(config)
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for name, config in self._connectors.items():
-            n_tasks = self._task_counts.get(name)
+        for connector_name, config in self._config_by_connector.items():
+            n_tasks = self._n_tasks_by_connector.get(connector_name)
             yield (
                 CONNECTOR_ROW,
                 {
-                    "connector": name,
-                    "target_state": self._target_states.get(name),
+                    "connector": connector_name,
+                    "target_state": self._target_state_by_connector.get(connector_name),
                     "tasks": n_tasks,
                     "config": self._displayed_config(config),
                 },
             )
-            for task, task_config in sorted(self._task_configs.get(name, {}).items()):
-                if task < (n_tasks or 0):
-                    row = {
-                        "connector": name,
-                        "task": task,
+            for task_number, task_config in sorted(
+                self._task_configs_by_connector.get(connector_name, {}).items()
+            ):
+                if task_number < (n_tasks or 0):
+                    task_row = {
+                        "connector": connector_name,
+                        "task": task_number,
                         "config": self._displayed_config(task_config),
                     }
-                    yield CONNECTOR_TASK_ROW, row
+                    yield CONNECTOR_TASK_ROW, task_row
 
 
 class ConnectStatusReplay(CompactedTopicReplay):
@@ -171,14 +191,14 @@ class ConnectStatusReplay(CompactedTopicReplay):
             "ConnectorStatus": CONNECTOR_STATUS_ROW,
             "TaskStatus": TASK_STATUS_ROW,
         }
-        for name, key, value in self.iter_current():
-            if name in row_type_by_message:
-                yield row_type_by_message[name], {**value, **key}
-            elif name == "TopicStatus":
-                topic_status = value.get("topic")
+        for message_name, key_fields, status_fields in self.iter_current_records():
+            if message_name in row_type_by_message:
+                yield row_type_by_message[message_name], {**status_fields, **key_fields}
+            elif message_name == "TopicStatus":
+                topic_status = status_fields.get("topic")
                 yield (
                     CONNECTOR_TOPIC_ROW,
-                    {**(topic_status if isinstance(topic_status, dict) else {}), **key},
+                    {**(topic_status if isinstance(topic_status, dict) else {}), **key_fields},
                 )
 
 
@@ -189,25 +209,25 @@ class ConnectOffsetsReplay(CompactedTopicReplay):
     row_types = (SOURCE_OFFSET_ROW,)
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, value in self.iter_current():
-            source_partition = key.source_partition
+        for _, key_fields, source_offset in self.iter_current_records():
+            source_partition = key_fields.source_partition
             if isinstance(source_partition, dict):
                 # Workers write the fields in any order.
                 source_partition = dict(sorted(source_partition.items()))
-            row = {
-                "connector": key.connector,
+            offset_row = {
+                "connector": key_fields.connector,
                 "source_partition": source_partition,
-                "source_offset": value,
+                "source_offset": source_offset,
             }
-            yield SOURCE_OFFSET_ROW, row
+            yield SOURCE_OFFSET_ROW, offset_row
 
 
-def _hide_values(config: Mapping[str, Any]) -> dict[str, Any]:
+def _hide_secret_values(config: Mapping[str, Any]) -> dict[str, Any]:
     """A connector's configuration, with the values of all settings hidden that are not known to be
     harmless."""
     return {
-        name: setting
-        if _NON_SECRET_SETTINGS.fullmatch(name) and isinstance(setting, str)
-        else HIDDEN
-        for name, setting in config.items()
+        setting_name: setting_value
+        if _NON_SECRET_PATTERN.fullmatch(setting_name) and isinstance(setting_value, str)
+        else HIDDEN_VALUE
+        for setting_name, setting_value in config.items()
     }

@@ -18,8 +18,8 @@ from kfmt_cli.topics.streams_commit import parse_stream_time
 EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconciling"
 NOT_READY = "NotReady"
 # The groups of newer protocols: the prefix of their messages' names, and their protocol.
-NEWER_PROTOCOLS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
-_MEMBERS_FIELD = message_layout("GroupMetadataValue").field("members")
+PROTOCOL_BY_PREFIX = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
+_CLASSIC_MEMBERS_FIELD = message_layout("GroupMetadataValue").field("members")
 # `MemberState.STABLE` of each protocol.
 _STABLE_MEMBER_STATE_BY_PREFIX = {
     "ConsumerGroup": 0,
@@ -37,32 +37,37 @@ class GroupsReplay(CompactedTopicReplay):
         classic_groups: dict[str, RecordFields] = {}
         newer_groups: dict[tuple[str, str], dict[str, list[tuple[RecordFields, RecordFields]]]] = {}
         committing_groups: dict[str, None] = {}
-        for name, key, value in self.iter_current():
-            message_name = name.removesuffix("Key")
+        for key_name, key_fields, value_fields in self.iter_current_records():
+            message_name = key_name.removesuffix("Key")
             if message_name in ("OffsetCommit", "LegacyOffsetCommit"):
-                committing_groups[key.group] = None
-                stream_time = parse_stream_time(value.metadata)
-                yield COMMITTED_OFFSET_ROW, {**key, **value, "stream_time": stream_time}
+                committing_groups[key_fields.group] = None
+                stream_time = parse_stream_time(value_fields.metadata)
+                yield (
+                    COMMITTED_OFFSET_ROW,
+                    {**key_fields, **value_fields, "stream_time": stream_time},
+                )
             elif message_name == "GroupMetadata":
-                classic_groups[key.group] = value
+                classic_groups[key_fields.group] = value_fields
             else:
-                for prefix in NEWER_PROTOCOLS:
-                    if message_name.startswith(prefix):
-                        records_by_kind = newer_groups.setdefault((prefix, key.group_id), {})
-                        records_by_kind.setdefault(message_name.removeprefix(prefix), []).append(
-                            (key, value)
+                for protocol_prefix in PROTOCOL_BY_PREFIX:
+                    if message_name.startswith(protocol_prefix):
+                        records_by_kind = newer_groups.setdefault(
+                            (protocol_prefix, key_fields.group_id), {}
                         )
-        for group, metadata in classic_groups.items():
-            yield from _iter_classic_rows(group, metadata)
-        for (prefix, group), records_by_kind in newer_groups.items():
+                        records_by_kind.setdefault(
+                            message_name.removeprefix(protocol_prefix), []
+                        ).append((key_fields, value_fields))
+        for group, group_metadata in classic_groups.items():
+            yield from _iter_classic_rows(group, group_metadata)
+        for (protocol_prefix, group), records_by_kind in newer_groups.items():
             if "Metadata" in records_by_kind:
-                yield from _iter_newer_rows(prefix, group, records_by_kind)
+                yield from _iter_newer_rows(protocol_prefix, group, records_by_kind)
         groups_with_metadata = {
             *classic_groups,
             *(
                 group
-                for (_, group), group_records in newer_groups.items()
-                if "Metadata" in group_records
+                for (_, group), records_by_type in newer_groups.items()
+                if "Metadata" in records_by_type
             ),
         }
         for group in committing_groups:
@@ -75,13 +80,13 @@ class GroupsReplay(CompactedTopicReplay):
 
 
 def _iter_classic_rows(
-    group: str, metadata: RecordFields
+    group: str, group_metadata: RecordFields
 ) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-    members = metadata.members
+    members = group_metadata.members
     yield (
         GROUP_ROW,
         {
-            **metadata,
+            **group_metadata,
             "group": group,
             "state": STABLE if members else EMPTY,
             "members": len(members),
@@ -95,64 +100,72 @@ def _iter_classic_rows(
                 **member,
                 "group": group,
                 "instance_id": member.get("group_instance_id"),
-                "assignment": _classic_assignment(metadata, member),
+                "assignment": _decode_classic_assignment(group_metadata, member),
             },
         )
 
 
-def _classic_assignment(group_metadata: RecordFields, member: RecordFields) -> Any:
+def _decode_classic_assignment(group_metadata: RecordFields, member: RecordFields) -> Any:
     """The partitions of a member of a classic consumer group, null if unknown."""
-    assert hasattr(_MEMBERS_FIELD.type, "element_type")
-    embedded = next(
-        field for field in _MEMBERS_FIELD.type.element_type.fields if field.name == "assignment"
+    assert hasattr(_CLASSIC_MEMBERS_FIELD.type, "element_type")
+    embedded_message = next(
+        field
+        for field in _CLASSIC_MEMBERS_FIELD.type.element_type.fields
+        if field.name == "assignment"
     ).embedded_message
-    decoded = read_embedded_message(embedded, member.assignment, group_metadata)
-    if decoded is None:
+    decoded_assignment = read_embedded_message(embedded_message, member.assignment, group_metadata)
+    if decoded_assignment is None:
         return None
     return [
-        {"topic": assigned.topic, "partitions": assigned.partitions}
-        for assigned in decoded.assigned_partitions
+        {"topic": topic_assignment.topic, "partitions": topic_assignment.partitions}
+        for topic_assignment in decoded_assignment.assigned_partitions
     ]
 
 
 def _iter_newer_rows(
-    prefix: str, group: str, records_by_kind: dict[str, list[tuple[RecordFields, RecordFields]]]
+    protocol_prefix: str,
+    group: str,
+    records_by_kind: dict[str, list[tuple[RecordFields, RecordFields]]],
 ) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
     """A group that has separate records for its members, assignments and epochs."""
-    epoch = records_by_kind["Metadata"][0][1].epoch
+    group_epoch = records_by_kind["Metadata"][0][1].epoch
     metadata_by_member = {
-        key.member_id: value for key, value in records_by_kind.get("MemberMetadata", ())
+        key.member_id: member_fields
+        for key, member_fields in records_by_kind.get("MemberMetadata", ())
     }
     assignment_by_member = {
-        key.member_id: value for key, value in records_by_kind.get("CurrentMemberAssignment", ())
+        key.member_id: member_fields
+        for key, member_fields in records_by_kind.get("CurrentMemberAssignment", ())
     }
     target_records = records_by_kind.get("TargetAssignmentMetadata", ())
-    assignment_epoch = next((target.assignment_epoch for _, target in target_records), 0)
+    assignment_epoch = next(
+        (target_assignment.assignment_epoch for _, target_assignment in target_records), 0
+    )
     yield (
         GROUP_ROW,
         {
             "group": group,
             "state": _group_state(
-                prefix,
-                epoch,
+                protocol_prefix,
+                group_epoch,
                 assignment_epoch,
                 records_by_kind,
                 [assignment_by_member.get(member) for member in metadata_by_member],
             ),
-            "protocol_type": NEWER_PROTOCOLS[prefix],
-            "generation": epoch,
+            "protocol_type": PROTOCOL_BY_PREFIX[protocol_prefix],
+            "generation": group_epoch,
             "members": len(metadata_by_member),
-            "group_type": NEWER_PROTOCOLS[prefix],
+            "group_type": PROTOCOL_BY_PREFIX[protocol_prefix],
         },
     )
-    for member, member_metadata in metadata_by_member.items():
-        assignment = assignment_by_member.get(member, RecordFields())
+    for member_id, member_metadata in metadata_by_member.items():
+        assignment = assignment_by_member.get(member_id, RecordFields())
         yield (
             MEMBER_ROW,
             {
                 **member_metadata,
                 "group": group,
-                "member_id": member,
+                "member_id": member_id,
                 "member_epoch": assignment.get("member_epoch"),
                 "assignment": assignment.get("assigned_partitions", assignment.get("active_tasks")),
             },
@@ -160,8 +173,8 @@ def _iter_newer_rows(
 
 
 def _group_state(
-    prefix: str,
-    epoch: int,
+    protocol_prefix: str,
+    group_epoch: int,
     assignment_epoch: int,
     records_by_kind: Mapping[str, list[tuple[RecordFields, RecordFields]]],
     assignments: list[RecordFields | None],
@@ -169,24 +182,26 @@ def _group_state(
     """The state of a group of a newer protocol."""
     if not assignments:
         return EMPTY
-    if prefix == "ShareGroup":
+    if protocol_prefix == "ShareGroup":
         return STABLE
-    if prefix == "StreamsGroup" and not _has_topology(records_by_kind):
+    if protocol_prefix == "StreamsGroup" and not _has_valid_topology(records_by_kind):
         return NOT_READY
-    if epoch > assignment_epoch:
+    if group_epoch > assignment_epoch:
         return ASSIGNING
     is_stable = all(
         assignment is not None
-        and assignment.state == _STABLE_MEMBER_STATE_BY_PREFIX[prefix]
+        and assignment.state == _STABLE_MEMBER_STATE_BY_PREFIX[protocol_prefix]
         and assignment.member_epoch == assignment_epoch
         for assignment in assignments
     )
     return STABLE if is_stable else RECONCILING
 
 
-def _has_topology(records_by_kind: Mapping[str, list[tuple[RecordFields, RecordFields]]]) -> bool:
+def _has_valid_topology(
+    records_by_kind: Mapping[str, list[tuple[RecordFields, RecordFields]]],
+) -> bool:
     """Whether a streams group has a topology, and has not validated another one; Kafka 4.1
     does not store which one it has validated."""
-    epochs = [topology.epoch for _, topology in records_by_kind.get("Topology", ())]
+    topology_epochs = [topology.epoch for _, topology in records_by_kind.get("Topology", ())]
     validated_epoch = records_by_kind["Metadata"][0][1].get("validated_topology_epoch", -1)
-    return bool(epochs) and validated_epoch in (-1, *epochs)
+    return bool(topology_epochs) and validated_epoch in (-1, *topology_epochs)

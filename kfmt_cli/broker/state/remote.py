@@ -11,11 +11,13 @@ from typing import Any
 
 from kfmt_cli.broker.state.replay import RecordFields, TopicReplay
 from kfmt_cli.formats.kafka_messages import message_layout
-from kfmt_cli.log.record_stream import Record
+from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.rows.types.state_rows import REMOTE_PARTITION_ROW, REMOTE_SEGMENT_ROW, StateType
 
-_SEGMENT_STATE = message_layout("RemoteLogSegmentMetadataRecord").field("remote_log_segment_state")
-_PARTITION_STATE = message_layout("RemotePartitionDeleteMetadataRecord").field(
+_SEGMENT_STATE_FIELD = message_layout("RemoteLogSegmentMetadataRecord").field(
+    "remote_log_segment_state"
+)
+_PARTITION_STATE_FIELD = message_layout("RemotePartitionDeleteMetadataRecord").field(
     "remote_partition_delete_state"
 )
 SEGMENT_DELETED = "DELETE_SEGMENT_FINISHED"
@@ -31,83 +33,97 @@ class RemoteLogReplay(TopicReplay):
 
     def __init__(self) -> None:
         super().__init__()
-        self._segments: dict[tuple[TopicIdPartition, str], RecordFields] = {}
-        self._partitions: dict[TopicIdPartition, RecordFields] = {}
+        self._segment_by_key: dict[tuple[TopicIdPartition, str], RecordFields] = {}
+        self._partition_by_id: dict[TopicIdPartition, RecordFields] = {}
 
-    def apply_record(self, record: Record) -> None:
-        if record.control is not None:
+    def apply_record(self, record: StreamedRecord) -> None:
+        if record.control_type is not None:
             return
-        decoded = self.decoder.decode_value(record.key, record.value)
-        data = self.extract_data(record, decoded)
-        if data is None or decoded is None:
+        decoded_value = self.decoder.decode_value(record.key, record.value)
+        record_fields = self.extract_fields(record, decoded_value)
+        if record_fields is None or decoded_value is None:
             return
-        if decoded.name == "RemoteLogSegmentMetadataRecord":
-            self._segments[_segment_key(data)] = data
-        elif decoded.name == "RemoteLogSegmentMetadataUpdateRecord":
-            self._update_segment(_segment_key(data), data)
-        elif decoded.name == "RemotePartitionDeleteMetadataRecord":
-            self._delete_partition(data)
+        if decoded_value.message_name == "RemoteLogSegmentMetadataRecord":
+            self._segment_by_key[_segment_key(record_fields)] = record_fields
+        elif decoded_value.message_name == "RemoteLogSegmentMetadataUpdateRecord":
+            self._update_segment(_segment_key(record_fields), record_fields)
+        elif decoded_value.message_name == "RemotePartitionDeleteMetadataRecord":
+            self._apply_partition_deletion(record_fields)
 
     def _update_segment(
-        self, segment_key: tuple[TopicIdPartition, str], data: RecordFields
+        self, segment_key: tuple[TopicIdPartition, str], update_fields: RecordFields
     ) -> None:
-        metadata = self._segments.get(segment_key)
-        if metadata is None:
+        segment_metadata = self._segment_by_key.get(segment_key)
+        if segment_metadata is None:
             return
-        metadata.remote_log_segment_state = data.remote_log_segment_state
-        metadata.event_timestamp_ms = data.event_timestamp_ms
-        if data.custom_metadata is not None:
-            metadata.custom_metadata = data.custom_metadata
-        if _SEGMENT_STATE.symbol(data.remote_log_segment_state) == SEGMENT_DELETED:
-            del self._segments[segment_key]
+        segment_metadata.remote_log_segment_state = update_fields.remote_log_segment_state
+        segment_metadata.event_timestamp_ms = update_fields.event_timestamp_ms
+        if update_fields.custom_metadata is not None:
+            segment_metadata.custom_metadata = update_fields.custom_metadata
+        if (
+            _SEGMENT_STATE_FIELD.find_symbol(update_fields.remote_log_segment_state)
+            == SEGMENT_DELETED
+        ):
+            del self._segment_by_key[segment_key]
 
-    def _delete_partition(self, data: RecordFields) -> None:
-        topic_id_partition = _topic_id_partition(data.topic_id_partition)
-        self._partitions[topic_id_partition] = data
-        if _PARTITION_STATE.symbol(data.remote_partition_delete_state) == PARTITION_DELETED:
-            del self._partitions[topic_id_partition]
+    def _apply_partition_deletion(self, deletion_fields: RecordFields) -> None:
+        topic_id_partition = _topic_id_partition(deletion_fields.topic_id_partition)
+        self._partition_by_id[topic_id_partition] = deletion_fields
+        if (
+            _PARTITION_STATE_FIELD.find_symbol(deletion_fields.remote_partition_delete_state)
+            == PARTITION_DELETED
+        ):
+            del self._partition_by_id[topic_id_partition]
             for segment_key in [
                 segment_key
-                for segment_key in self._segments
+                for segment_key in self._segment_by_key
                 if segment_key[0] == topic_id_partition
             ]:
-                del self._segments[segment_key]
+                del self._segment_by_key[segment_key]
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for (_, segment_id), segment_state in self._segments.items():
-            custom = segment_state.custom_metadata
+        for (_, segment_id), segment_fields in self._segment_by_key.items():
+            custom_metadata = segment_fields.custom_metadata
             yield (
                 REMOTE_SEGMENT_ROW,
                 {
-                    **segment_state,
-                    **_partition_columns(segment_state.remote_log_segment_id.topic_id_partition),
+                    **segment_fields,
+                    **_partition_columns(segment_fields.remote_log_segment_id.topic_id_partition),
                     "segment_id": segment_id,
-                    "state": _SEGMENT_STATE.symbol(segment_state.remote_log_segment_state),
+                    "state": _SEGMENT_STATE_FIELD.find_symbol(
+                        segment_fields.remote_log_segment_state
+                    ),
                     "custom_metadata": None
-                    if custom is None
-                    else base64.b64encode(custom).decode(),
+                    if custom_metadata is None
+                    else base64.b64encode(custom_metadata).decode(),
                 },
             )
-        for partition in self._partitions.values():
+        for partition_fields in self._partition_by_id.values():
             yield (
                 REMOTE_PARTITION_ROW,
                 {
-                    **partition,
-                    **_partition_columns(partition.topic_id_partition),
-                    "state": _PARTITION_STATE.symbol(partition.remote_partition_delete_state),
+                    **partition_fields,
+                    **_partition_columns(partition_fields.topic_id_partition),
+                    "state": _PARTITION_STATE_FIELD.find_symbol(
+                        partition_fields.remote_partition_delete_state
+                    ),
                 },
             )
 
 
-def _topic_id_partition(partition: RecordFields) -> TopicIdPartition:
-    return partition.id, partition.partition
+def _topic_id_partition(partition_fields: RecordFields) -> TopicIdPartition:
+    return partition_fields.id, partition_fields.partition
 
 
-def _partition_columns(partition: RecordFields) -> RecordFields:
-    return RecordFields(topic=partition.name, topic_id=partition.id, partition=partition.partition)
+def _partition_columns(partition_fields: RecordFields) -> RecordFields:
+    return RecordFields(
+        topic=partition_fields.name,
+        topic_id=partition_fields.id,
+        partition=partition_fields.partition,
+    )
 
 
-def _segment_key(data: RecordFields) -> tuple[TopicIdPartition, str]:
+def _segment_key(record_fields: RecordFields) -> tuple[TopicIdPartition, str]:
     """The partition and the segment id that a record refers to."""
-    segment = data.remote_log_segment_id
-    return _topic_id_partition(segment.topic_id_partition), segment.id
+    segment_id_fields = record_fields.remote_log_segment_id
+    return _topic_id_partition(segment_id_fields.topic_id_partition), segment_id_fields.id

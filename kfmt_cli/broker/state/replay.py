@@ -12,7 +12,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.layout.messages import to_json_value
 from kfmt_cli.formats.control import ABORT, COMMIT
-from kfmt_cli.log.record_stream import Record
+from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.rows.column import ColumnKind
 from kfmt_cli.rows.types.state_rows import StateType
 from kfmt_cli.topics import find_decoder
@@ -35,7 +35,7 @@ class TopicReplay(ABC):
 
     topic: ClassVar[str]
     row_types: ClassVar[tuple[StateType, ...]]
-    shows_values = False
+    shows_secret_values = False
     """Whether values of settings are shown that may be secrets."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class TopicReplay(ABC):
         self.n_unknown_records = 0
 
     @abstractmethod
-    def apply_record(self, record: Record) -> None:
+    def apply_record(self, record: StreamedRecord) -> None:
         """Apply the next record."""
 
     @abstractmethod
@@ -56,63 +56,76 @@ class TopicReplay(ABC):
     def reset(self) -> None:  # noqa: B027 (most replays need no reset)
         """Discard the state so far, before another snapshot of it is applied."""
 
-    def extract_data(self, record: Record, decoded: DecodedPayload | None) -> RecordFields | None:
+    def extract_fields(
+        self, record: StreamedRecord, decoded_payload: DecodedPayload | None
+    ) -> RecordFields | None:
         """The data of a key or a value; None if it is malformed or unknown, which is recorded."""
-        if decoded is not None and decoded.error is None and decoded.data is not None:
+        if (
+            decoded_payload is not None
+            and decoded_payload.error is None
+            and decoded_payload.stored_values is not None
+        ):
             return (
-                decoded.data
-                if isinstance(decoded.data, RecordFields)
-                else RecordFields(decoded.data)
+                decoded_payload.stored_values
+                if isinstance(decoded_payload.stored_values, RecordFields)
+                else RecordFields(decoded_payload.stored_values)
             )
-        if decoded is not None and decoded.error is not None:
-            self.report_malformed(record, f"not a valid {decoded.name}: {decoded.error}")
+        if decoded_payload is not None and decoded_payload.error is not None:
+            self.report_malformed_record(
+                record, f"not a valid {decoded_payload.message_name}: {decoded_payload.error}"
+            )
         else:
             self.n_unknown_records += 1
         return None
 
-    def report_malformed(self, record: Record, problem: str) -> None:
+    def report_malformed_record(self, record: StreamedRecord, problem: str) -> None:
         """Record that a record is malformed."""
         self.malformed_records.append((record.offset, problem))
 
     def sorted_rows(self) -> ReplayedState:
         """The rows of the state, sorted by key."""
         rows_by_type: ReplayedState = {type_: {} for type_ in self.row_types}
-        for type_, values in self.iter_rows():
+        for row_type, row_values in self.iter_rows():
             row = tuple(
-                _to_cell(column.kind, values.get(column.table_column)) for column in type_.columns
+                _to_cell(column.kind, row_values.get(column.table_column))
+                for column in row_type.columns
             )
-            rows_by_type[type_][row[: type_.n_key_columns]] = row
+            rows_by_type[row_type][row[: row_type.n_key_columns]] = row
         return {
-            state_type: dict(sorted(rows.items(), key=_row_sort_key))
-            for state_type, rows in rows_by_type.items()
+            sorted_type: dict(sorted(row_by_key.items(), key=_row_sort_key))
+            for sorted_type, row_by_key in rows_by_type.items()
         }
 
 
-def _to_cell(kind: ColumnKind, value: Any) -> str | int | None:
-    if value is None:
+def _to_cell(column_kind: ColumnKind, column_value: Any) -> str | int | None:
+    if column_value is None:
         return None
-    if kind is ColumnKind.JSON:
-        return json_text(to_json_value(value))
-    if kind is ColumnKind.TEXT:
-        return json_text(to_json_value(value)) if isinstance(value, dict | list) else str(value)
+    if column_kind is ColumnKind.JSON:
+        return json_text(to_json_value(column_value))
+    if column_kind is ColumnKind.TEXT:
+        return (
+            json_text(to_json_value(column_value))
+            if isinstance(column_value, dict | list)
+            else str(column_value)
+        )
     # A number in a record can be of any type and size.
-    is_number = isinstance(value, int) and -INT64_LIMIT <= value < INT64_LIMIT
-    return int(value) if is_number else None
+    is_int64 = isinstance(column_value, int) and -INT64_LIMIT <= column_value < INT64_LIMIT
+    return int(column_value) if is_int64 else None
 
 
-def _row_sort_key(item: tuple[StateRow, StateRow]) -> list[tuple[int, int, str]]:
+def _row_sort_key(key_and_row: tuple[StateRow, StateRow]) -> list[tuple[int, int, str]]:
     """Sort key: null first, numbers before text."""
     return [
         (0, 0, "") if cell is None else (1, cell, "") if isinstance(cell, int) else (2, 0, cell)
-        for cell in item[0]
+        for cell in key_and_row[0]
     ]
 
 
 @dataclass(slots=True)
-class _OpenTransaction:
+class _ReplayedTransaction:
     """A transaction of which a record was read."""
 
-    committed: bool | None = None
+    is_committed: bool | None = None
     """None if it is open."""
 
 
@@ -124,30 +137,34 @@ class CommittedReplay(TopicReplay):
 
     def __init__(self) -> None:
         super().__init__()
-        self._pending_records: deque[tuple[Record, _OpenTransaction | None]] = deque()
-        self._open_transactions: dict[int, _OpenTransaction] = {}
+        self._pending_records: deque[tuple[StreamedRecord, _ReplayedTransaction | None]] = deque()
+        self._open_transaction_by_producer: dict[int, _ReplayedTransaction] = {}
 
-    def apply_record(self, record: Record) -> None:
+    def apply_record(self, record: StreamedRecord) -> None:
         producer_id = record.producer_id
-        if record.control is not None:
-            if producer_id is not None and record.control in (ABORT, COMMIT):
-                ended_transaction = self._open_transactions.pop(producer_id, _OpenTransaction())
-                ended_transaction.committed = record.control == COMMIT
+        if record.control_type is not None:
+            if producer_id is not None and record.control_type in (ABORT, COMMIT):
+                ended_transaction = self._open_transaction_by_producer.pop(
+                    producer_id, _ReplayedTransaction()
+                )
+                ended_transaction.is_committed = record.control_type == COMMIT
         else:
             transaction = None
             if producer_id is not None:
-                transaction = self._open_transactions.setdefault(producer_id, _OpenTransaction())
+                transaction = self._open_transaction_by_producer.setdefault(
+                    producer_id, _ReplayedTransaction()
+                )
             self._pending_records.append((record, transaction))
         while self._pending_records and (
             (transaction := self._pending_records[0][1]) is None
-            or transaction.committed is not None
+            or transaction.is_committed is not None
         ):
             pending_record, _ = self._pending_records.popleft()
-            if transaction is None or transaction.committed:
-                self.apply_committed(pending_record)
+            if transaction is None or transaction.is_committed:
+                self.apply_committed_record(pending_record)
 
     @abstractmethod
-    def apply_committed(self, record: Record) -> None:
+    def apply_committed_record(self, record: StreamedRecord) -> None:
         """Apply the next committed record."""
 
 
@@ -161,46 +178,50 @@ class CompactedTopicReplay(TopicReplay):
 
     def __init__(self) -> None:
         super().__init__()
-        self._latest_by_key: dict[bytes, Record] = {}
-        self._open_transactions: dict[int, dict[bytes, Record]] = {}
+        self._latest_by_key: dict[bytes, StreamedRecord] = {}
+        self._open_records_by_producer: dict[int, dict[bytes, StreamedRecord]] = {}
 
-    def apply_record(self, record: Record) -> None:
+    def apply_record(self, record: StreamedRecord) -> None:
         producer_id = record.producer_id
-        if record.control is not None:
-            if producer_id is not None and record.control in (ABORT, COMMIT):
-                transaction_records = self._open_transactions.pop(producer_id, {})
-                for key, latest in transaction_records.items() if record.control == COMMIT else ():
-                    self._store_latest(key, latest)
+        if record.control_type is not None:
+            if producer_id is not None and record.control_type in (ABORT, COMMIT):
+                transaction_records = self._open_records_by_producer.pop(producer_id, {})
+                for key, latest_record in (
+                    transaction_records.items() if record.control_type == COMMIT else ()
+                ):
+                    self._store_latest_record(key, latest_record)
         elif record.key is None:
-            self.report_malformed(record, "record without a key")
+            self.report_malformed_record(record, "record without a key")
         elif producer_id is not None:
-            self._open_transactions.setdefault(producer_id, {})[record.key] = record
+            self._open_records_by_producer.setdefault(producer_id, {})[record.key] = record
         else:
-            self._store_latest(record.key, record)
+            self._store_latest_record(record.key, record)
 
-    def _store_latest(self, key: bytes, record: Record) -> None:
-        current = self._latest_by_key.get(key)
-        if current is not None and current.offset > record.offset:
+    def _store_latest_record(self, key: bytes, record: StreamedRecord) -> None:
+        current_record = self._latest_by_key.get(key)
+        if current_record is not None and current_record.offset > record.offset:
             return
         self._latest_by_key.pop(key, None)
         if record.value is not None:
             self._latest_by_key[key] = record
             return
-        for transaction_records in self._open_transactions.values():
+        for transaction_records in self._open_records_by_producer.values():
             transaction_records.pop(key, None)
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, value in self.iter_current():
-            yield self.row_types[0], {**key, **value}
+        for _, key_fields, value_fields in self.iter_current_records():
+            yield self.row_types[0], {**key_fields, **value_fields}
 
-    def iter_current(self) -> Iterator[tuple[str, RecordFields, RecordFields]]:
+    def iter_current_records(self) -> Iterator[tuple[str, RecordFields, RecordFields]]:
         """The current records in log order: the name of the key's message, the key's data and the
         value's."""
         for key, record in self._latest_by_key.items():
             decoded_key = self.decoder.decode_key(key)
-            key_data = self.extract_data(record, decoded_key)
-            data = None
+            key_data = self.extract_fields(record, decoded_key)
+            value_data = None
             if key_data is not None:
-                data = self.extract_data(record, self.decoder.decode_value(key, record.value))
-            if decoded_key is not None and key_data is not None and data is not None:
-                yield decoded_key.name or "", key_data, data
+                value_data = self.extract_fields(
+                    record, self.decoder.decode_value(key, record.value)
+                )
+            if decoded_key is not None and key_data is not None and value_data is not None:
+                yield decoded_key.message_name or "", key_data, value_data

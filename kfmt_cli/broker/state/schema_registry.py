@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import CompactedTopicReplay, RecordFields
-from kfmt_cli.log.record_stream import Record
+from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.rows.types.state_rows import SCHEMA_ROW, StateType
 from kfmt_cli.topics.payloads import RegisteredSchema, SchemaRegistry
 
@@ -27,24 +27,28 @@ class SchemaRegistryReplay(CompactedTopicReplay):
         super().__init__()
         self.all_schemas = SchemaRegistry()
 
-    def apply_record(self, record: Record) -> None:
+    def apply_record(self, record: StreamedRecord) -> None:
         super().apply_record(record)
         if record.key is None or record.value is None:
             return
-        decoded = self.decoder.decode_value(record.key, record.value)
-        data = None if decoded is None or decoded.name != "Schema" else decoded.data
-        id_ = None if data is None else data.get("id")
-        if data is None or not isinstance(id_, int):
+        decoded_value = self.decoder.decode_value(record.key, record.value)
+        schema_fields = (
+            None
+            if decoded_value is None or decoded_value.message_name != "Schema"
+            else decoded_value.stored_values
+        )
+        schema_id = None if schema_fields is None else schema_fields.get("id")
+        if schema_fields is None or not isinstance(schema_id, int):
             return
-        references = data.get("references")
-        self.all_schemas.add(
-            id_,
-            _subject_version(data),
+        references = schema_fields.get("references")
+        self.all_schemas.add_schema(
+            schema_id,
+            _subject_and_version(schema_fields),
             RegisteredSchema(
-                str(data.get("schemaType") or DEFAULT_SCHEMA_TYPE),
-                str(data.get("schema")),
+                str(schema_fields.get("schemaType") or DEFAULT_SCHEMA_TYPE),
+                str(schema_fields.get("schema")),
                 tuple(
-                    _subject_version(reference)
+                    _subject_and_version(reference)
                     for reference in (references if isinstance(references, list) else ())
                     if isinstance(reference, dict)
                 ),
@@ -52,27 +56,27 @@ class SchemaRegistryReplay(CompactedTopicReplay):
         )
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for name, key, value in self.iter_current():
-            if name == "Schema":
-                yield SCHEMA_ROW, _schema_row(key, value)
+        for message_name, key_fields, schema_fields in self.iter_current_records():
+            if message_name == "Schema":
+                yield SCHEMA_ROW, _schema_row(key_fields, schema_fields)
 
 
-def _subject_version(value: Mapping[str, Any]) -> tuple[str, int]:
+def _subject_and_version(reference: Mapping[str, Any]) -> tuple[str, int]:
     """A subject and its version."""
-    return str(value.get("subject")), _version_number(value.get("version"))
+    return str(reference.get("subject")), _version_or_minus_one(reference.get("version"))
 
 
-def _version_number(value: object) -> int:
-    return value if isinstance(value, int) else -1
+def _version_or_minus_one(version: object) -> int:
+    return version if isinstance(version, int) else -1
 
 
-def _schema_row(key: RecordFields, value: RecordFields) -> dict[str, Any]:
+def _schema_row(key_fields: RecordFields, schema_fields: RecordFields) -> dict[str, Any]:
     return {
-        "subject": key.get("subject"),
-        "version": _version_number(key.get("version")),
-        "schema_id": value.get("id"),
-        "schema_type": value.get("schemaType") or DEFAULT_SCHEMA_TYPE,
-        "deleted": bool(value.get("deleted")),
-        "schema": value.get("schema"),
-        "references": value.get("references"),
+        "subject": key_fields.get("subject"),
+        "version": _version_or_minus_one(key_fields.get("version")),
+        "schema_id": schema_fields.get("id"),
+        "schema_type": schema_fields.get("schemaType") or DEFAULT_SCHEMA_TYPE,
+        "deleted": bool(schema_fields.get("deleted")),
+        "schema": schema_fields.get("schema"),
+        "references": schema_fields.get("references"),
     }

@@ -11,7 +11,7 @@ from typing import Any
 from kfmt_cli.broker.state.replay import RecordFields, TopicReplay
 from kfmt_cli.core.layout.field import format_symbol
 from kfmt_cli.formats.message_descriptions import SHARE_DELIVERY_STATES
-from kfmt_cli.log.record_stream import Record
+from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.rows.types.state_rows import SHARE_PARTITION_ROW, StateType
 
 NO_CHANGE = -1
@@ -26,54 +26,61 @@ class ShareGroupsReplay(TopicReplay):
 
     def __init__(self) -> None:
         super().__init__()
-        self._partitions: dict[SharePartitionKey, RecordFields] = {}
+        self._state_by_partition: dict[SharePartitionKey, RecordFields] = {}
 
-    def apply_record(self, record: Record) -> None:
-        if record.control is not None or record.key is None:
+    def apply_record(self, record: StreamedRecord) -> None:
+        if record.control_type is not None or record.key is None:
             return
         decoded_key = self.decoder.decode_key(record.key)
-        key = self.extract_data(record, decoded_key)
-        if key is None or decoded_key is None:
+        key_fields = self.extract_fields(record, decoded_key)
+        if key_fields is None or decoded_key is None:
             return
-        partition_key = (key.group_id, key.topic_id, key.partition)
+        partition_key = (key_fields.group_id, key_fields.topic_id, key_fields.partition)
         if record.value is None:
-            self._partitions.pop(partition_key, None)
+            self._state_by_partition.pop(partition_key, None)
             return
-        data = self.extract_data(record, self.decoder.decode_value(record.key, record.value))
-        if data is None:
+        value_fields = self.extract_fields(
+            record, self.decoder.decode_value(record.key, record.value)
+        )
+        if value_fields is None:
             return
-        if decoded_key.name == "ShareSnapshotKey":
-            self._partitions[partition_key] = data
-        elif partition_key in self._partitions:
-            _apply_update(self._partitions[partition_key], data)
+        if decoded_key.message_name == "ShareSnapshotKey":
+            self._state_by_partition[partition_key] = value_fields
+        elif partition_key in self._state_by_partition:
+            _update_snapshot(self._state_by_partition[partition_key], value_fields)
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for (group, topic_id, partition), state in self._partitions.items():
-            batches = [
+        for (group, topic_id, partition), partition_state in self._state_by_partition.items():
+            batch_members = [
                 {
                     **batch,
                     "delivery_state_name": format_symbol(
                         SHARE_DELIVERY_STATES, batch.delivery_state
                     ),
                 }
-                for batch in state.state_batches
+                for batch in partition_state.state_batches
             ]
             key_columns = {"group": group, "topic_id": topic_id, "partition": partition}
-            yield SHARE_PARTITION_ROW, {**state, **key_columns, "state_batches": batches}
+            yield (
+                SHARE_PARTITION_ROW,
+                {**partition_state, **key_columns, "state_batches": batch_members},
+            )
 
 
-def _apply_update(snapshot: RecordFields, update: RecordFields) -> None:
+def _update_snapshot(snapshot: RecordFields, update: RecordFields) -> None:
     """Apply an update to a snapshot."""
-    for name in ("start_offset", "leader_epoch"):
-        if update[name] != NO_CHANGE:
-            snapshot[name] = update[name]
+    for field_name in ("start_offset", "leader_epoch"):
+        if update[field_name] != NO_CHANGE:
+            snapshot[field_name] = update[field_name]
     if update.get("delivery_complete_count", NO_CHANGE) != NO_CHANGE:
         snapshot.delivery_complete_count = update.delivery_complete_count
     snapshot.snapshot_epoch = update.snapshot_epoch
     batches = snapshot.state_batches
     for newer_batch in update.state_batches:
         batches = [
-            remainder for batch in batches for remainder in _subtract_batch(batch, newer_batch)
+            remaining_batch
+            for batch in batches
+            for remaining_batch in _subtract_batch(batch, newer_batch)
         ] + [newer_batch]
     start_offset = snapshot.start_offset
     batches = [
@@ -96,17 +103,18 @@ def _subtract_batch(batch: RecordFields, newer_batch: RecordFields) -> Iterator[
 
 def _merge_batches(batches: list[RecordFields]) -> list[RecordFields]:
     """Batches in order, with consecutive ones in the same state merged."""
-    merged: list[RecordFields] = []
+    merged_batches: list[RecordFields] = []
     for batch in batches:
-        if merged and _continues(merged[-1], batch):
-            merged[-1] = RecordFields(merged[-1], last_offset=batch.last_offset)
+        if merged_batches and _can_merge_batches(merged_batches[-1], batch):
+            merged_batches[-1] = RecordFields(merged_batches[-1], last_offset=batch.last_offset)
         else:
-            merged.append(batch)
-    return merged
+            merged_batches.append(batch)
+    return merged_batches
 
 
-def _continues(previous: RecordFields, following: RecordFields) -> bool:
+def _can_merge_batches(previous_batch: RecordFields, next_batch: RecordFields) -> bool:
     has_same_state = all(
-        previous[name] == following[name] for name in ("delivery_state", "delivery_count")
+        previous_batch[field_name] == next_batch[field_name]
+        for field_name in ("delivery_state", "delivery_count")
     )
-    return has_same_state and bool(previous.last_offset + 1 == following.first_offset)
+    return has_same_state and bool(previous_batch.last_offset + 1 == next_batch.first_offset)

@@ -13,14 +13,14 @@ from kfmt_cli.core.times import now_ms
 from kfmt_cli.formats.kafka_messages import message_layout
 from kfmt_cli.rows.types.state_rows import TRANSACTIONAL_ID_ROW, StateType
 
-_STATUS = message_layout("TransactionLogValue").field("transaction_status")
+_STATUS_FIELD = message_layout("TransactionLogValue").field("transaction_status")
 
 
-_ONGOING = (_STATUS.symbols or ()).index("Ongoing")
+_ONGOING_STATUS = (_STATUS_FIELD.symbols or ()).index("Ongoing")
 
 
-def _has_timed_out(value: RecordFields) -> int:
-    timeout_at_ms = value.transaction_start_timestamp_ms + value.transaction_timeout_ms
+def _has_timed_out(transaction: RecordFields) -> int:
+    timeout_at_ms = transaction.transaction_start_timestamp_ms + transaction.transaction_timeout_ms
     return int(timeout_at_ms < now_ms())
 
 
@@ -31,19 +31,19 @@ class TransactionStateReplay(CompactedTopicReplay):
     row_types = (TRANSACTIONAL_ID_ROW,)
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, value in self.iter_current():
-            status = value.transaction_status
+        for _, key_fields, transaction in self.iter_current_records():
+            status = transaction.transaction_status
             yield (
                 TRANSACTIONAL_ID_ROW,
                 {
-                    **key,
-                    **value,
-                    "state": _STATUS.symbol(status) or f"unknown-{status}",
+                    **key_fields,
+                    **transaction,
+                    "state": _STATUS_FIELD.find_symbol(status) or f"unknown-{status}",
                     "partitions": [
                         {"topic": topic_partitions.topic, "partition": partition}
-                        for topic_partitions in value.transaction_partitions or ()
+                        for topic_partitions in transaction.transaction_partitions or ()
                         for partition in topic_partitions.partition_ids
                     ],
-                    "timed_out": _has_timed_out(value) if status == _ONGOING else None,
+                    "timed_out": _has_timed_out(transaction) if status == _ONGOING_STATUS else None,
                 },
             )

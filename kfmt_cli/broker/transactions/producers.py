@@ -75,20 +75,22 @@ class ProducerStateManager:
     """Whether nothing before the first batch can be missing."""
     map_end_offset: int = 0
     """The offset after the last batch applied."""
-    entries: dict[int, ProducerStateEntry] = field(default_factory=dict)
+    entry_by_producer_id: dict[int, ProducerStateEntry] = field(default_factory=dict)
     # A heap of first offsets and producer ids, including some transactions that have ended.
-    _open_transactions: list[tuple[int, int]] = field(default_factory=list)
+    _open_transaction_heap: list[tuple[int, int]] = field(default_factory=list)
 
     def apply_block(self, block: Block, n_batches: int) -> list[dict[str, int]]:
         """Apply the first n batches of a block; returns the aborted transactions that end there."""
         batches = block.batches.select_rows(slice(0, n_batches))
         self.map_end_offset = int(batches.last_offset[-1]) + 1
-        rows = np.flatnonzero((batches.is_v2 == 1) & (batches.producer_id >= 0))
-        applied_block = Block(block.name, block.data, block.position, batches)
-        results = (self.apply_batch(batch) for batch in iter_producer_batches(applied_block, rows))
+        producer_rows = np.flatnonzero((batches.is_v2 == 1) & (batches.producer_id >= 0))
+        applied_block = Block(block.file_name, block.data, block.data_position, batches)
+        batch_results = (
+            self.apply_batch(batch) for batch in iter_producer_batches(applied_block, producer_rows)
+        )
         return [
             aborted_transaction
-            for aborted_transaction in results
+            for aborted_transaction in batch_results
             if aborted_transaction is not None
         ]
 
@@ -96,7 +98,7 @@ class ProducerStateManager:
         """Apply a producer's next batch; returns the aborted transaction that it ends."""
         if batch.control_type is not None:
             return self._apply_marker(batch)
-        producer = self.entries.setdefault(
+        producer = self.entry_by_producer_id.setdefault(
             batch.producer_id, ProducerStateEntry(batch.producer_epoch)
         )
         producer.update_epoch(batch.producer_epoch)
@@ -106,11 +108,11 @@ class ProducerStateManager:
         producer.timestamp = batch.timestamp
         if producer.current_txn_first_offset == NO_VALUE and batch.transactional:
             producer.current_txn_first_offset = batch.base_offset
-            heappush(self._open_transactions, (batch.base_offset, batch.producer_id))
+            heappush(self._open_transaction_heap, (batch.base_offset, batch.producer_id))
         return None
 
     def _apply_marker(self, batch: ProducerBatch) -> dict[str, int] | None:
-        producer = self.entries.setdefault(
+        producer = self.entry_by_producer_id.setdefault(
             batch.producer_id, ProducerStateEntry(batch.producer_epoch)
         )
         first_offset = producer.current_txn_first_offset
@@ -129,71 +131,82 @@ class ProducerStateManager:
             "last_stable_offset": self._first_unstable_offset(marker_offset + 1),
         }
 
-    def _first_unstable_offset(self, default: int) -> int:
+    def _first_unstable_offset(self, default_offset: int) -> int:
         """The first offset of the oldest open transaction."""
-        while self._open_transactions:
-            first, producer_id = self._open_transactions[0]
-            producer = self.entries.get(producer_id)
-            if producer is not None and producer.current_txn_first_offset == first:
-                return first
-            heappop(self._open_transactions)
-        return default
+        while self._open_transaction_heap:
+            first_offset, producer_id = self._open_transaction_heap[0]
+            producer = self.entry_by_producer_id.get(producer_id)
+            if producer is not None and producer.current_txn_first_offset == first_offset:
+                return first_offset
+            heappop(self._open_transaction_heap)
+        return default_offset
 
-    def expire(self, before_ms: int) -> None:
+    def expire_producers(self, expired_up_to_ms: int) -> None:
         """Expire producers whose last batch is no newer than a time in ms and that have no open
         transaction, as a broker does with producer.id.expiration.ms when it reads a snapshot.
         Source: `ProducerStateManager.isProducerExpired`."""
-        self.entries = {
+        self.entry_by_producer_id = {
             producer_id: producer
-            for producer_id, producer in self.entries.items()
-            if producer.timestamp > before_ms or producer.current_txn_first_offset != NO_VALUE
+            for producer_id, producer in self.entry_by_producer_id.items()
+            if producer.timestamp > expired_up_to_ms
+            or producer.current_txn_first_offset != NO_VALUE
         }
 
-    def load(self, rows: Table, end_offset: int) -> None:
+    def load_snapshot(self, snapshot_rows: Table, end_offset: int) -> None:
         """Load the state before offset `end_offset` from a snapshot's rows."""
-        self.entries = {}
+        self.entry_by_producer_id = {}
         self.map_end_offset = end_offset
-        names = [field.name for field in PRODUCER_STATE.fields]
-        for values in zip(*(rows[name].tolist() for name in names), strict=True):
-            row = dict(zip(names, values, strict=True))
-            producer_id = row.pop("producer_id")
-            self.entries[producer_id] = ProducerStateEntry(**row)
+        field_names = [field.name for field in PRODUCER_STATE.fields]
+        for row_values in zip(
+            *(snapshot_rows[field_name].tolist() for field_name in field_names), strict=True
+        ):
+            value_by_field = dict(zip(field_names, row_values, strict=True))
+            producer_id = value_by_field.pop("producer_id")
+            self.entry_by_producer_id[producer_id] = ProducerStateEntry(**value_by_field)
         self._rebuild_open_transactions()
 
     def copy_entries(self) -> dict[int, ProducerStateEntry]:
         """A copy of the producers' current state."""
-        return {producer_id: replace(producer) for producer_id, producer in self.entries.items()}
+        return {
+            producer_id: replace(producer)
+            for producer_id, producer in self.entry_by_producer_id.items()
+        }
 
-    def restore(self, entries: dict[int, ProducerStateEntry]) -> None:
+    def restore_entries(self, saved_entries: dict[int, ProducerStateEntry]) -> None:
         """Restore producers from a copy."""
-        self.entries = {producer_id: replace(producer) for producer_id, producer in entries.items()}
+        self.entry_by_producer_id = {
+            producer_id: replace(producer) for producer_id, producer in saved_entries.items()
+        }
         self._rebuild_open_transactions()
 
     def _rebuild_open_transactions(self) -> None:
         """Rebuild the heap of open transactions."""
-        transactions = (
+        heap_entries = (
             (producer.current_txn_first_offset, producer_id)
-            for producer_id, producer in self.entries.items()
+            for producer_id, producer in self.entry_by_producer_id.items()
         )
-        self._open_transactions = [
-            transaction for transaction in transactions if transaction[0] != NO_VALUE
+        self._open_transaction_heap = [
+            heap_entry for heap_entry in heap_entries if heap_entry[0] != NO_VALUE
         ]
-        heapify(self._open_transactions)
+        heapify(self._open_transaction_heap)
 
     def encode_snapshot(self) -> bytes:
         """The content of `.snapshot`, with its producers in the order of Java's hash map."""
-        states = b"".join(
-            PRODUCER_STATE.write(
-                {"producer_id": producer_id, **_entry_members(self.entries[producer_id])}
+        encoded_states = b"".join(
+            PRODUCER_STATE.encode_row(
+                {
+                    "producer_id": producer_id,
+                    **_entry_fields(self.entry_by_producer_id[producer_id]),
+                }
             )
-            for producer_id in _in_hash_map_order(list(self.entries))
+            for producer_id in _sort_in_hash_map_order(list(self.entry_by_producer_id))
         )
-        header = {"version": 1, "crc": 0, "producers_count": len(self.entries)}
-        crc_covered_header = PRODUCER_SNAPSHOT.write(header)[
+        header = {"version": 1, "crc": 0, "producers_count": len(self.entry_by_producer_id)}
+        crc_covered_header = PRODUCER_SNAPSHOT.encode_row(header)[
             PRODUCER_SNAPSHOT.field_start("producers_count") :
         ]
-        crc = compute_crc(CRC32C_POLYNOMIAL, crc_covered_header + states)
-        return PRODUCER_SNAPSHOT.write({**header, "crc": crc}) + states
+        crc = compute_crc(CRC32C_POLYNOMIAL, crc_covered_header + encoded_states)
+        return PRODUCER_SNAPSHOT.encode_row({**header, "crc": crc}) + encoded_states
 
 
 def iter_producer_batches(block: Block, rows: IntArray) -> Iterator[ProducerBatch]:
@@ -202,48 +215,52 @@ def iter_producer_batches(block: Block, rows: IntArray) -> Iterator[ProducerBatc
         return
     batches = block.batches
     fill_control_types(block)
-    columns = (batches[name][rows].tolist() for name in PRODUCER_BATCH_COLUMNS)
-    for i, *values, control, control_type, count in zip(rows.tolist(), *columns, strict=True):
-        if not control:
-            yield ProducerBatch(*values)
-        elif control_type in MARKER_TYPES and count >= 1:  # else emptied by the cleaner
-            marker_values = _read_marker(block, i)
+    columns = (batches[column_name][rows].tolist() for column_name in PRODUCER_BATCH_COLUMNS)
+    for row, *batch_values, is_control, control_type, n_records in zip(
+        rows.tolist(), *columns, strict=True
+    ):
+        if not is_control:
+            yield ProducerBatch(*batch_values)
+        elif control_type in MARKER_TYPES and n_records >= 1:  # else emptied by the cleaner
+            marker_values = _read_marker_values(block, row)
             if marker_values is None:
                 continue
             coordinator_epoch, timestamp = marker_values
-            yield ProducerBatch(*values)._replace(
+            yield ProducerBatch(*batch_values)._replace(
                 timestamp=timestamp, control_type=control_type, coordinator_epoch=coordinator_epoch
             )
 
 
-def _entry_members(producer: ProducerStateEntry) -> dict[str, int]:
+def _entry_fields(producer: ProducerStateEntry) -> dict[str, int]:
     return {name: getattr(producer, name) for name in ProducerStateEntry.__slots__}
 
 
-def _read_marker(block: Block, i: int) -> tuple[int, int] | None:
+def _read_marker_values(block: Block, row: int) -> tuple[int, int] | None:
     """The coordinator epoch and the timestamp of a transaction marker, or None."""
     batches = block.batches
-    start, end = int(batches.start[i]) + BATCH_HEADER_BYTES, int(batches.end[i])
-    starts, ends = np.array([start]), np.array([end])
-    record = RECORD.decode_columns(block.data, starts, ends, 1)
-    value_start = record.value[:1]
-    if not len(value_start) or record.value_size[0] < MARKER_BYTES:
+    record_start, record_end = int(batches.start[row]) + BATCH_HEADER_BYTES, int(batches.end[row])
+    record_starts, record_ends = np.array([record_start]), np.array([record_end])
+    record_columns = RECORD.decode_columns(block.data, record_starts, record_ends, 1)
+    value_starts = record_columns.value[:1]
+    if not len(value_starts) or record_columns.value_size[0] < MARKER_BYTES:
         return None
-    marker = END_TXN_MARKER.decode_columns(
-        block.data, value_start, value_start + END_TXN_MARKER.dtype.itemsize, 1
+    marker_columns = END_TXN_MARKER.decode_columns(
+        block.data, value_starts, value_starts + END_TXN_MARKER.dtype.itemsize, 1
     )
-    delta = int(record.timestamp_delta[0])
-    return int(marker.coordinator_epoch[0]), int(batches.base_timestamp[i]) + delta
+    timestamp_delta = int(record_columns.timestamp_delta[0])
+    return int(marker_columns.coordinator_epoch[0]), int(
+        batches.base_timestamp[row]
+    ) + timestamp_delta
 
 
-def _in_hash_map_order(ids: list[int]) -> list[int]:
+def _sort_in_hash_map_order(producer_ids: list[int]) -> list[int]:
     """Keys in the iteration order of a `java.util.HashMap<Long, …>` that grew to contain them."""
     n_buckets = 16
-    while len(ids) > n_buckets * 3 // 4:
+    while len(producer_ids) > n_buckets * 3 // 4:
         n_buckets *= 2
 
-    def bucket(key: int) -> int:
-        hash_value = (key ^ (key >> 32)) & 0xFFFFFFFF
+    def bucket_index(producer_id: int) -> int:
+        hash_value = (producer_id ^ (producer_id >> 32)) & 0xFFFFFFFF
         return (hash_value ^ (hash_value >> 16)) & (n_buckets - 1)
 
-    return sorted(ids, key=bucket)
+    return sorted(producer_ids, key=bucket_index)

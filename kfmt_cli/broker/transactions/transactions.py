@@ -16,7 +16,7 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.control import fill_control_types
 
 COMMITTED, ABORTED, OPEN_TRANSACTION = "committed", "aborted", "open"
-OUTCOMES = {COMMIT: COMMITTED, ABORT: ABORTED}
+OUTCOME_BY_CONTROL_TYPE = {COMMIT: COMMITTED, ABORT: ABORTED}
 
 
 class _TransactionBatch(NamedTuple):
@@ -53,14 +53,14 @@ class Transaction:
     """The timestamp of its first batch."""
     end_timestamp: int | None = None
     """The timestamp of its marker, or of its last batch if it is open."""
-    known_open_at: int | None = None
+    last_known_open_ms: int | None = None
     """A time, by the broker's clock, at which it was open; None if unknown."""
     outcome: str = OPEN_TRANSACTION
     marker_offset: int | None = None
     """The offset of its marker."""
 
     @property
-    def aborted_offsets(self) -> tuple[int, int] | None:
+    def aborted_range(self) -> tuple[int, int] | None:
         """The offsets of its first batch and its ABORT marker, if the log has both."""
         if self.outcome != ABORTED or self.first_offset is None or self.marker_offset is None:
             return None
@@ -70,52 +70,61 @@ class Transaction:
 class TransactionTracker:
     """Tracks the transactions of a log, block by block.
 
-    open_by_producer: the open transactions by producer id, in log order. log_end: the offset after
-    the last batch so far. newest_timestamp: the largest timestamp in undamaged batches.
-    newest_broker_timestamp: the largest one that the broker's clock set (markers, LogAppendTime).
+    open_transaction_by_producer: the open transactions by producer id, in log order.
+    log_end_offset: the offset after the last batch so far. newest_timestamp: the largest timestamp
+    in undamaged batches. newest_broker_clock_ms: the largest one that the broker's clock set
+    (markers, LogAppendTime).
     """
 
     def __init__(self) -> None:
-        self.open_by_producer: dict[int, Transaction] = {}
-        self.log_end = 0
+        self.open_transaction_by_producer: dict[int, Transaction] = {}
+        self.log_end_offset = 0
         self.newest_timestamp = -1
-        self.newest_broker_timestamp = -1
+        self.newest_broker_clock_ms = -1
         self._transactions_without_broker_time: list[Transaction] = []
 
     @property
-    def oldest_open(self) -> Transaction | None:
+    def oldest_open_transaction(self) -> Transaction | None:
         """The open transaction that begins first: it holds back the last stable offset."""
-        return next(iter(self.open_by_producer.values()), None)  # in log order
+        return next(iter(self.open_transaction_by_producer.values()), None)  # in log order
 
     @property
     def last_stable_offset(self) -> int:
         """The last stable offset, from the log alone."""
-        oldest = self.oldest_open
-        return self.log_end if oldest is None else oldest.first_offset or 0
+        oldest_transaction = self.oldest_open_transaction
+        return (
+            self.log_end_offset
+            if oldest_transaction is None
+            else oldest_transaction.first_offset or 0
+        )
 
     def process_block(self, block: Block) -> Iterator[Transaction]:
         """Process the batches of the next block; yields the transactions that end in them."""
         batches = block.batches
         if not len(batches):
             return
-        self.log_end = max(self.log_end, int(batches.last_offset[-1]) + 1)
+        self.log_end_offset = max(self.log_end_offset, int(batches.last_offset[-1]) + 1)
         is_undamaged = batches.crc_valid == 1
         self.newest_timestamp = int(
             batches.max_timestamp[is_undamaged].max(initial=self.newest_timestamp)
         )
-        is_valid = is_undamaged & (batches.is_v2 == 1)
-        has_broker_time = is_valid & ((batches.control == 1) | (batches.timestamp_type == 1))
-        self.newest_broker_timestamp = int(
-            batches.max_timestamp[has_broker_time].max(initial=self.newest_broker_timestamp)
+        is_valid_v2 = is_undamaged & (batches.is_v2 == 1)
+        has_broker_time = is_valid_v2 & ((batches.control == 1) | (batches.timestamp_type == 1))
+        self.newest_broker_clock_ms = int(
+            batches.max_timestamp[has_broker_time].max(initial=self.newest_broker_clock_ms)
         )
-        rows = np.flatnonzero(is_valid & (batches.transactional == 1))
-        if not len(rows):
+        transactional_rows = np.flatnonzero(is_valid_v2 & (batches.transactional == 1))
+        if not len(transactional_rows):
             return
         fill_control_types(block)
-        for row in zip(
-            *(batches[name][rows].tolist() for name in _TransactionBatch._fields), strict=True
+        for batch_values in zip(
+            *(
+                batches[column_name][transactional_rows].tolist()
+                for column_name in _TransactionBatch._fields
+            ),
+            strict=True,
         ):
-            ended_transaction = self._process_batch(_TransactionBatch(*row))
+            ended_transaction = self._process_batch(_TransactionBatch(*batch_values))
             if ended_transaction is not None:
                 yield ended_transaction
 
@@ -123,18 +132,18 @@ class TransactionTracker:
         producer_id = batch.producer_id
         if batch.control or batch.timestamp_type == 1:
             for transaction in self._transactions_without_broker_time:
-                transaction.known_open_at = batch.max_timestamp
+                transaction.last_known_open_ms = batch.max_timestamp
             self._transactions_without_broker_time.clear()
         if batch.control:
-            outcome = OUTCOMES.get(batch.control_type)
+            outcome = OUTCOME_BY_CONTROL_TYPE.get(batch.control_type)
             if outcome is None:
                 return None  # a marker that compaction has emptied
-            ended_transaction = self.open_by_producer.pop(producer_id, None)
+            ended_transaction = self.open_transaction_by_producer.pop(producer_id, None)
             ended_transaction = ended_transaction or Transaction(producer_id, batch.producer_epoch)
             ended_transaction.outcome, ended_transaction.marker_offset = outcome, batch.base_offset
             ended_transaction.end_timestamp = batch.max_timestamp
             return ended_transaction
-        open_transaction = self.open_by_producer.setdefault(
+        open_transaction = self.open_transaction_by_producer.setdefault(
             producer_id, Transaction(producer_id, batch.producer_epoch)
         )
         if open_transaction.first_offset is None:
@@ -144,7 +153,7 @@ class TransactionTracker:
                 batch.max_timestamp if has_delete_horizon else batch.base_timestamp
             )
             if batch.timestamp_type == 1:
-                open_transaction.known_open_at = batch.max_timestamp
+                open_transaction.last_known_open_ms = batch.max_timestamp
             else:
                 self._transactions_without_broker_time.append(open_transaction)
         open_transaction.producer_epoch = batch.producer_epoch

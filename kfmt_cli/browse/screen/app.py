@@ -17,14 +17,14 @@ from kfmt_cli.browse.screen.dialogs import LineDialog
 from kfmt_cli.browse.screen.search import SearchBrowser
 from kfmt_cli.browse.session import GO_TO_BYTE, GoToTarget
 from kfmt_cli.browse.text_host import capture_output, wrap_lines
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 
 
 class BrowserApp(SearchBrowser):
     """A disk in a terminal."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.key, key.action, key.label, show=key.in_footer, key_display=key.display_key)
+        Binding(key.key, key.action, key.label, show=key.is_in_footer, key_display=key.display_key)
         for key in KEY_BINDINGS
     ]
 
@@ -38,13 +38,13 @@ class BrowserApp(SearchBrowser):
         """Go back one step: cancel a search or a pending target, or leave a view or a pane."""
         if self.running_search is not None:
             self.workers.cancel_group(self, "search")
-            self._search_finished("search cancelled")
+            self._show_search_result("search cancelled")
         elif self.pending_target is not None:
             self.pending_target = None
             self.show_message("cancelled")
         elif self.active_view is not None:
-            self.show_log()
-        elif not (self.panes.display and self.panes.focus_outer_pane()):
+            self.return_to_log()
+        elif not (self.log_panes.display and self.log_panes.focus_outer_pane()):
             self.disk_tree.display = True
             self.disk_tree.focus()
             self.call_after_refresh(self.update_bars)
@@ -54,20 +54,20 @@ class BrowserApp(SearchBrowser):
         self.disk_tree.display = not self.disk_tree.display
         if self.disk_tree.display:
             self.disk_tree.focus()
-        elif self.panes.display:
-            self.panes.focus_on(self.panes.batches)
+        elif self.log_panes.display:
+            self.log_panes.focus_on(self.log_panes.batch_pane)
         else:
             self.text_pane.focus()
         self.call_after_refresh(self._redo_layout)
 
     def action_bytes(self) -> None:
         """Show or hide the bytes."""
-        self.panes.toggle_bytes()
+        self.log_panes.toggle_bytes()
 
     def action_payload(self) -> None:
         """Toggle a record's content and its fields."""
         if self.ensure_log_open():
-            self.panes.toggle_payload()
+            self.log_panes.toggle_payload()
 
     def action_dark(self) -> None:
         """Toggle dark and light."""
@@ -78,7 +78,7 @@ class BrowserApp(SearchBrowser):
     def action_copy(self) -> None:
         """Copy the record as JSON, or the command line."""
         batch, record_index = self.session.selected_batch, self.session.record_index
-        if self.panes.display and batch is not None and record_index is not None:
+        if self.log_panes.display and batch is not None and record_index is not None:
             self.copy_to_clipboard(batch.record_json(record_index))
             self.show_message(
                 f"copied the record with offset {batch.record_offset(record_index)} as JSON"
@@ -89,8 +89,8 @@ class BrowserApp(SearchBrowser):
 
     # Findings.
 
-    def report_arrival(self, target: GoToTarget) -> None:
-        super().report_arrival(target)
+    def show_target_message(self, target: GoToTarget) -> None:
+        super().show_target_message(target)
         finding = self.session.current_finding
         if finding is None or target != GoToTarget(GO_TO_BYTE, finding.position or 0):
             return
@@ -98,10 +98,11 @@ class BrowserApp(SearchBrowser):
         if (
             batch_filter
             and batch_fields is not None
-            and not 0 <= target.value - batch_fields.position < batch_fields.size
+            and not 0 <= target.target_value - batch_fields.position < batch_fields.size
         ):
             message = (
-                f"{finding.code.name} is in a batch that the filter hides: {batch_filter.text}"
+                f"{finding.code.name} is in a batch that the filter hides: "
+                f"{batch_filter.typed_text}"
             )
             self.show_message(f"{message}; f changes it", "yellow")
             return
@@ -110,7 +111,7 @@ class BrowserApp(SearchBrowser):
     def action_finding(self, step: int) -> None:
         """Go to the next or previous finding."""
         session = self.session
-        finding = session.next_finding(step)
+        finding = session.select_next_finding(step)
         if finding is None:
             was_checked = any(result.check_error == "" for result in session.check_results.values())
             self.show_message(
@@ -122,7 +123,7 @@ class BrowserApp(SearchBrowser):
             self.open_node(node)
             self.disk_tree.show_node(node, session.ancestors(node))
         if node is not None and node.is_log and finding.position is not None:
-            self.panes.display, self.text_pane.display = True, False
+            self.log_panes.display, self.text_pane.display = True, False
             self.active_view = None
             self.call_after_refresh(self.go_to, GoToTarget(GO_TO_BYTE, finding.position))
         else:
@@ -131,8 +132,10 @@ class BrowserApp(SearchBrowser):
     def _show_current_finding(self) -> None:
         finding, findings = self.session.current_finding, self.session.navigable_findings
         if finding is not None:
-            index = next((i for i, candidate in enumerate(findings) if candidate is finding), 0)
-            self.show_finding(finding, index, len(findings), self.session.n_suppressed)
+            finding_index = next(
+                (i for i, candidate in enumerate(findings) if candidate is finding), 0
+            )
+            self.show_finding(finding, finding_index, len(findings), self.session.n_suppressed)
 
     def action_explain(self) -> None:
         """Explain the finding."""
@@ -143,16 +146,18 @@ class BrowserApp(SearchBrowser):
             return
         from kfmt_cli.commands.explain.command import ExplainCommand
 
-        name = finding.code.name
-        width = max(min(self.size.width - 10, 92), 40)
-        output = capture_output(lambda run: ExplainCommand(run).show_pages((name,)), width)
-        state = ViewState(ViewKind.VIEW, command=("explain", name))
-        lines: list[Text | str] = [
-            Text(f" $ {format_command(state)}", style="bold"),
+        code_name = finding.code.name
+        output_columns = max(min(self.size.width - 10, 92), 40)
+        output = capture_output(
+            lambda run: ExplainCommand(run).show_pages((code_name,)), output_columns
+        )
+        view_state = ViewState(ViewKind.VIEW, command=("explain", code_name))
+        page_lines: list[Text | str] = [
+            Text(f" $ {format_command(view_state)}", style="bold"),
             Text(""),
-            *wrap_lines(output, width + 4),
+            *wrap_lines(output, output_columns + 4),
         ]
-        self.show_page(name, lines)
+        self.show_page(code_name, page_lines)
 
     # Filter, follow.
 
@@ -160,11 +165,11 @@ class BrowserApp(SearchBrowser):
         """Ask for a filter of batches."""
         if self.ensure_log_open():
             hints = (BATCH_FILTER_SYNTAX, "empty for all")
-            filter_text = self.session.batch_filter.text
+            filter_text = self.session.batch_filter.typed_text
             dialog = LineDialog("Filter batches", hints, filter_text, parse_batch_filter)
-            self.push_screen(dialog, self._filter_entered)
+            self.push_screen(dialog, self._apply_filter)
 
-    def _filter_entered(self, batch_filter: BatchFilter | None) -> None:
+    def _apply_filter(self, batch_filter: BatchFilter | None) -> None:
         if batch_filter is None:
             self.update_bars()
             return
@@ -178,48 +183,53 @@ class BrowserApp(SearchBrowser):
         """Start or stop following a growing file."""
         if not self.ensure_log_open():
             return
-        self.is_tailing = not self.is_tailing
-        if self.is_tailing:
+        self.is_following = not self.is_following
+        if self.is_following:
             self.show_message("following: new batches appear as they arrive; F stops", "green")
-            self._poll_tailed_file()
+            self._poll_followed_file()
         else:
             self.show_message("stopped following")
 
-    def _poll_tailed_file(self) -> None:
-        log = self.session.log_view
-        if self.is_tailing and log is not None and log.index.is_complete and self.panes.display:
-            self._tail_file()
+    def _poll_followed_file(self) -> None:
+        log_view = self.session.log_view
+        if (
+            self.is_following
+            and log_view is not None
+            and log_view.block_index.is_complete
+            and self.log_panes.display
+        ):
+            self._follow_file()
 
     @work(thread=True, exclusive=True, group="follow")
-    def _tail_file(self) -> None:
+    def _follow_file(self) -> None:
         """Check on a thread whether the file has grown."""
-        log = self.session.log_view
-        if log is None:
+        log_view = self.session.log_view
+        if log_view is None:
             return
-        if error := log.index.tail_error():
-            self.call_from_thread(self._stop_tailing, error)
-        elif log.index.tail():
-            self.call_from_thread(self._show_appended)
+        if error := log_view.block_index.follow_error():
+            self.call_from_thread(self._stop_following, error)
+        elif log_view.block_index.index_appended_bytes():
+            self.call_from_thread(self._show_appended_batches)
         elif (rolled_log := self.session.add_rolled_log()) is not None:
-            self.call_from_thread(self._tail_rolled_log, rolled_log)
+            self.call_from_thread(self._follow_rolled_log, rolled_log)
 
-    def _stop_tailing(self, error: str) -> None:
+    def _stop_following(self, error: str) -> None:
         """Stop following: the file has shrunk or is missing."""
-        self.is_tailing = False
-        self.show_message(f"stopped following: {escape_terminal(error)}", "bold red")
+        self.is_following = False
+        self.show_message(f"stopped following: {escape_unprintable(error)}", "bold red")
 
-    def _tail_rolled_log(self, node: DiskNode) -> None:
+    def _follow_rolled_log(self, log_node: DiskNode) -> None:
         """Follow the next segment, as the broker has rolled the log."""
-        self.disk_tree.add_node(node, self.session.parent(node))
-        self.open_node(node)
-        self.show_message(f"following: {escape_terminal(node.label)}", "green")
+        self.disk_tree.add_node(log_node, self.session.find_parent(log_node))
+        self.open_node(log_node)
+        self.show_message(f"following: {escape_unprintable(log_node.label)}", "green")
 
-    def _show_appended(self) -> None:
-        log = self.session.log_view
-        if log is None:
+    def _show_appended_batches(self) -> None:
+        log_view = self.session.log_view
+        if log_view is None:
             return
-        log.clear_cache()
-        self.panes.show_new_batches()
-        self.panes.batches.refetch()
-        if log.index.n_rows:
-            self.panes.select_row(log.index.n_rows - 1)
+        log_view.clear_cache()
+        self.log_panes.show_new_batches()
+        self.log_panes.batch_pane.refetch_lines()
+        if log_view.block_index.n_rows:
+            self.log_panes.select_batch_row(log_view.block_index.n_rows - 1)

@@ -64,17 +64,21 @@ class LineDialog(_InputDialog[Answer]):
     """A dialog that asks for a line of text."""
 
     def parse_input(self, text: str) -> Answer:
-        return self._parse(text)
+        return self._parse_text(text)
 
     def __init__(
-        self, title: str, hints: Sequence[str], initial_text: str, parse: Callable[[str], Answer]
+        self,
+        title: str,
+        hints: Sequence[str],
+        initial_text: str,
+        parse_text: Callable[[str], Answer],
     ) -> None:
         """parse: parses the input; raises KfmtError."""
         super().__init__()
         self._title = title
         self._hints = hints
         self._initial_text = initial_text
-        self._parse = parse
+        self._parse_text = parse_text
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window"):
@@ -91,7 +95,7 @@ class ChoiceLine(Static):
     def __init__(
         self,
         label: str,
-        choices: dict[str, str],
+        label_by_choice: dict[str, str],
         selected_choice: str,
         *,
         id: str,  # noqa: A002 (Textual's)
@@ -99,7 +103,7 @@ class ChoiceLine(Static):
         """choices: labels by value."""
         super().__init__(id=id)
         self._label = label
-        self._choices = choices
+        self._label_by_choice = label_by_choice
         self.selected_choice = selected_choice
 
     def on_mount(self) -> None:
@@ -109,22 +113,22 @@ class ChoiceLine(Static):
     def select_choice(self, selected_choice: str) -> None:
         """Select a choice."""
         self.selected_choice = selected_choice
-        text = Text(f"{self._label:<4}", style="dim")
-        for i, (choice, label) in enumerate(self._choices.items()):
+        choices_text = Text(f"{self._label:<4}", style="dim")
+        for choice_index, (choice, label) in enumerate(self._label_by_choice.items()):
             is_selected = choice == selected_choice
-            style = Style(bold=is_selected, meta={"@click": f"take({i})"})
-            text.append(f"({'•' if is_selected else ' '}) {label}", style=style)
-            text.append("   ")
-        self.update(text)
+            style = Style(bold=is_selected, meta={"@click": f"take({choice_index})"})
+            choices_text.append(f"({'•' if is_selected else ' '}) {label}", style=style)
+            choices_text.append("   ")
+        self.update(choices_text)
 
-    def action_take(self, index: int) -> None:
+    def action_take(self, choice_index: int) -> None:
         """Select a choice by its index."""
-        self.select_choice(list(self._choices)[index])
+        self.select_choice(list(self._label_by_choice)[choice_index])
 
     def select_next_choice(self) -> None:
         """Select the next choice."""
-        names = list(self._choices)
-        self.select_choice(names[(names.index(self.selected_choice) + 1) % len(names)])
+        choices = list(self._label_by_choice)
+        self.select_choice(choices[(choices.index(self.selected_choice) + 1) % len(choices)])
 
 
 class SearchDialog(_InputDialog[SearchTerm]):
@@ -134,12 +138,12 @@ class SearchDialog(_InputDialog[SearchTerm]):
         Binding("ctrl+t", "turn('kind')", show=False),
         Binding("ctrl+o", "turn('field')", show=False),
     ]
-    KINDS: ClassVar[dict[str, str]] = {
+    LABEL_BY_SEARCH_KIND: ClassVar[dict[str, str]] = {
         TEXT_SEARCH: "text",
         REGEX_SEARCH: "regex",
         HEX_SEARCH: "hex",
     }
-    FIELDS: ClassVar[dict[str, str]] = {
+    LABEL_BY_SEARCHED_FIELD: ClassVar[dict[str, str]] = {
         KEY_AND_VALUE: "keys and values",
         KEY_ONLY: "keys",
         VALUE_ONLY: "values",
@@ -153,30 +157,35 @@ class SearchDialog(_InputDialog[SearchTerm]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window"):
-            text = "Search this partition from the selected batch"
-            yield Static(Text(text, style="bold"))
-            yield Input(self._previous_term.text, id="line")
-            yield ChoiceLine("for", self.KINDS, self._previous_term.kind, id="kind")
-            yield ChoiceLine("in", self.FIELDS, self._previous_term.field, id="field")
+            line_text = "Search this partition from the selected batch"
+            yield Static(Text(line_text, style="bold"))
+            yield Input(self._previous_term.typed_text, id="line")
+            yield ChoiceLine(
+                "for", self.LABEL_BY_SEARCH_KIND, self._previous_term.search_kind, id="kind"
+            )
+            yield ChoiceLine(
+                "in", self.LABEL_BY_SEARCHED_FIELD, self._previous_term.searched_field, id="field"
+            )
             yield Static("", classes="wrong", markup=False)
             yield Static(Text("Enter searches, Esc cancels.", style="dim"))
-            text = "Ctrl+T: text, regex or hex. Ctrl+O: keys, values or both. Or click."
-            yield Static(Text(text, style="dim"))
+            line_text = "Ctrl+T: text, regex or hex. Ctrl+O: keys, values or both. Or click."
+            yield Static(Text(line_text, style="dim"))
 
-    def action_turn(self, name: str) -> None:
+    def action_turn(self, choice_id: str) -> None:
         """Select the next choice."""
-        self.query_one(f"#{name}", ChoiceLine).select_next_choice()
+        self.query_one(f"#{choice_id}", ChoiceLine).select_next_choice()
 
     def parse_input(self, text: str) -> SearchTerm | None:
         """The search term, None for an empty input; raises UsageError."""
-        kind, field = (
-            self.query_one(f"#{name}", ChoiceLine).selected_choice for name in ("kind", "field")
+        search_kind, searched_field = (
+            self.query_one(f"#{choice_id}", ChoiceLine).selected_choice
+            for choice_id in ("kind", "field")
         )
-        term = SearchTerm(text, kind, field)
-        term.pattern  # noqa: B018 (raises)
+        search_term = SearchTerm(text, search_kind, searched_field)
+        search_term.pattern  # noqa: B018 (raises)
         if self._search_error:
             raise UsageError(self._search_error)
-        return term if text else None
+        return search_term if text else None
 
 
 class PageWindow(ModalScreen[None]):
@@ -189,7 +198,7 @@ class PageWindow(ModalScreen[None]):
     def __init__(self, title: str, lines: Sequence[Text | str]) -> None:
         super().__init__()
         self._title = title
-        self._lines = lines
+        self._page_lines = lines
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="page"):
@@ -198,5 +207,5 @@ class PageWindow(ModalScreen[None]):
     def on_mount(self) -> None:
         """Show the lines."""
         page = self.query_one("#page", LineList)
-        page.show_lines(self._lines, f" {self._title}   Esc closes")
+        page.show_lines(self._page_lines, f" {self._title}   Esc closes")
         page.focus()

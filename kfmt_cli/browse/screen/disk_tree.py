@@ -10,9 +10,9 @@ from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
-from kfmt_cli.render.style import escape_terminal, format_bytes
+from kfmt_cli.render.style import escape_unprintable, format_bytes
 
-RICH_MARK_STYLES = {"bad": "bold red", "warn": "yellow", "good": "green", "dim": "dim"}
+RICH_STYLE_BY_MARK_STYLE = {"bad": "bold red", "warn": "yellow", "good": "green", "dim": "dim"}
 
 
 class DiskTree(Tree[DiskNode]):
@@ -47,12 +47,12 @@ class DiskTree(Tree[DiskNode]):
                 if len(self.root.children) == 1:
                     child.expand()
 
-    def _create_children(self, node: TreeNode[DiskNode]) -> None:
-        disk_node = node.data
-        if disk_node is None or node.children:
+    def _create_children(self, tree_node: TreeNode[DiskNode]) -> None:
+        disk_node = tree_node.data
+        if disk_node is None or tree_node.children:
             return
         for child in disk_node.children:
-            node.add("", child, allow_expand=bool(child.children))
+            tree_node.add("", child, allow_expand=bool(child.children))
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[DiskNode]) -> None:
         """Create the children."""
@@ -65,20 +65,20 @@ class DiskTree(Tree[DiskNode]):
         icon = ""
         if node.allow_expand:
             icon = self.ICON_NODE_EXPANDED if node.is_expanded else self.ICON_NODE
-        text = Text(icon, style=style, end="")
-        mark, colour = self._find_mark(disk_node)
+        label_text = Text(icon, style=style, end="")
+        mark, mark_style = self._find_mark(disk_node)
         if mark:
-            text.append(f"{mark} ", style=RICH_MARK_STYLES[colour])
-        text.append(escape_terminal(disk_node.label))
-        text.append(f" {format_bytes(disk_node.size)}", style="dim")
-        text.no_wrap = True
+            label_text.append(f"{mark} ", style=RICH_STYLE_BY_MARK_STYLE[mark_style])
+        label_text.append(escape_unprintable(disk_node.label))
+        label_text.append(f" {format_bytes(disk_node.total_bytes)}", style="dim")
+        label_text.no_wrap = True
         del base_style
-        return text
+        return label_text
 
-    def show_node(self, target: DiskNode, ancestors: list[DiskNode]) -> None:
+    def show_node(self, target_node: DiskNode, ancestors: list[DiskNode]) -> None:
         """Put the cursor on a node. ancestors: the ancestors of the node, the root first."""
         tree_node = self.root
-        for disk_node in [*ancestors[1:], target] if ancestors else []:
+        for disk_node in [*ancestors[1:], target_node] if ancestors else []:
             self._create_children(tree_node)
             tree_node.expand()
             tree_node = next(
@@ -88,17 +88,17 @@ class DiskTree(Tree[DiskNode]):
 
     def add_node(self, disk_node: DiskNode, parent_node: DiskNode | None) -> None:
         """Add a file that has appeared, where the model has it."""
-        pending_nodes = [self.root]
-        while pending_nodes:
-            tree_node = pending_nodes.pop()
+        unvisited_nodes = [self.root]
+        while unvisited_nodes:
+            tree_node = unvisited_nodes.pop()
             if parent_node is not None and tree_node.data is parent_node and tree_node.children:
-                index = next(
+                child_index = next(
                     (i for i, node in enumerate(parent_node.children) if node is disk_node), None
                 )
-                is_last = index is None or index >= len(tree_node.children)
-                before = None if is_last else index
-                tree_node.add("", disk_node, before=before, allow_expand=False)
-            pending_nodes += tree_node.children
+                is_last = child_index is None or child_index >= len(tree_node.children)
+                insert_index = None if is_last else child_index
+                tree_node.add("", disk_node, before=insert_index, allow_expand=False)
+            unvisited_nodes += tree_node.children
 
     def redraw(self) -> None:
         """Redraw the tree after marks or sizes have changed."""

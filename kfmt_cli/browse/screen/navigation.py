@@ -14,9 +14,9 @@ from kfmt_cli.browse.session import (
     parse_go_to_target,
 )
 from kfmt_cli.errors import KfmtError, UsageError
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 
-NO_LOG_SELECTED = "select a partition or segment on the left first"
+NO_LOG_SELECTED_MESSAGE = "select a partition or segment on the left first"
 
 
 class NavigatingBrowser(BrowserLayout):
@@ -27,17 +27,17 @@ class NavigatingBrowser(BrowserLayout):
 
     def ensure_log_open(self) -> bool:
         """Open a log of the selected partition if none is open; returns whether one is open."""
-        logs = self.selected_logs()
-        if not logs:
-            self.show_message(NO_LOG_SELECTED)
+        log_nodes = self.selected_log_nodes()
+        if not log_nodes:
+            self.show_message(NO_LOG_SELECTED_MESSAGE)
             return False
-        if self.session.log_view is None or self.session.opened_node not in logs:
-            self.open_node(logs[0])
-        elif not self.panes.display:
-            self.show_log()
+        if self.session.log_view is None or self.session.opened_node not in log_nodes:
+            self.open_node(log_nodes[0])
+        elif not self.log_panes.display:
+            self.return_to_log()
         return self.session.log_view is not None
 
-    def selected_logs(self) -> list[DiskNode]:
+    def selected_log_nodes(self) -> list[DiskNode]:
         """The logs of the selected partition, or a selected log outside any partition."""
         partition = self.session.enclosing_partition(self._highlighted_node)
         partitions = list(partition.iter_partitions())
@@ -57,44 +57,50 @@ class NavigatingBrowser(BrowserLayout):
             "b7702 or 0x1e16    a byte of the file",
         )
         dialog = LineDialog("Go to an offset, a time or a byte", hints, "", self._parse_target)
-        self.push_screen(dialog, self._target_entered)
+        self.push_screen(dialog, self._start_going_to_target)
 
     def _parse_target(self, text: str) -> GoToTarget:
         """Parse a target as typed; raises UsageError for invalid text, and if no log is
         selected."""
         target = parse_go_to_target(text)
-        if not self.selected_logs():
-            raise UsageError(NO_LOG_SELECTED)
+        if not self.selected_log_nodes():
+            raise UsageError(NO_LOG_SELECTED_MESSAGE)
         return target
 
-    def _target_entered(self, target: GoToTarget | None) -> None:
+    def _start_going_to_target(self, target: GoToTarget | None) -> None:
         if target is None:
             self.update_bars()
             return
-        logs = self.selected_logs()
-        node = self._find_start_log(target, logs)
-        if node is not self.session.opened_node or self.session.log_view is None:
-            self.open_node(node)
-            self.disk_tree.show_node(node, self.session.ancestors(node))
-        elif not self.panes.display:
-            self.show_log()
+        log_nodes = self.selected_log_nodes()
+        start_log_node = self._find_start_log(target, log_nodes)
+        if start_log_node is not self.session.opened_node or self.session.log_view is None:
+            self.open_node(start_log_node)
+            self.disk_tree.show_node(start_log_node, self.session.ancestors(start_log_node))
+        elif not self.log_panes.display:
+            self.return_to_log()
         self.call_after_refresh(self.go_to, target)
 
-    def _find_start_log(self, target: GoToTarget, logs: list[DiskNode]) -> DiskNode:
+    def _find_start_log(self, target: GoToTarget, log_nodes: list[DiskNode]) -> DiskNode:
         """The log that contains a target, or the first log that may contain it."""
-        open_log = self.session.opened_node if self.session.opened_node in logs else None
-        if target.kind == GO_TO_OFFSET:
-            candidates = [node for node in logs if _base_offset(node) <= target.value]
-            return max(candidates, key=_base_offset) if candidates else logs[0]
-        if open_log is not None and (target.kind == GO_TO_BYTE or self._is_after_log_start(target)):
-            return open_log
-        return logs[0]
+        open_log_node = self.session.opened_node if self.session.opened_node in log_nodes else None
+        if target.target_kind == GO_TO_OFFSET:
+            candidate_nodes = [
+                node for node in log_nodes if _base_offset(node) <= target.target_value
+            ]
+            return max(candidate_nodes, key=_base_offset) if candidate_nodes else log_nodes[0]
+        if open_log_node is not None and (
+            target.target_kind == GO_TO_BYTE or self._is_after_log_start(target)
+        ):
+            return open_log_node
+        return log_nodes[0]
 
     def _is_after_log_start(self, target: GoToTarget) -> bool:
         """Whether a time is later than the first batch of the open log."""
-        log = self.session.log_view
+        log_view = self.session.log_view
         try:
-            return log is not None and bool(0 <= log.batch_fields(0).max_timestamp < target.value)
+            return log_view is not None and bool(
+                0 <= log_view.batch_fields(0).max_timestamp < target.target_value
+            )
         except KfmtError:
             return False
 
@@ -104,98 +110,117 @@ class NavigatingBrowser(BrowserLayout):
         """Go to a target in the log, at once or when the index reaches it."""
         self.pending_target = target
         if not self.try_go_to_target():
-            self.show_message(f"going to {target.kind} {target.value}; Esc cancels")
-            self._extend_index()
+            self.show_message(f"going to {target.target_kind} {target.target_value}; Esc cancels")
+            self._extend_remote_index()
 
     def try_go_to_target(self) -> bool:
         """Go to the pending target if the index reaches it; returns whether no target is pending
         any more."""
-        target, log = self.pending_target, self.session.log_view
-        if target is None or log is None:
+        target, log_view = self.pending_target, self.session.log_view
+        if target is None or log_view is None:
             self.pending_target = None
             return True
         try:
-            row = self.session.find_row(target)
+            row_index = self.session.find_target_row(target)
         except KfmtError as error:
             self.pending_target = None
-            self.show_message(escape_terminal(str(error)), "bold red")
+            self.show_message(escape_unprintable(str(error)), "bold red")
             return True
-        if row is None:
+        if row_index is None:
             return False
         next_log = self._find_next_log(target)
         if next_log is not None:
             self.open_node(next_log)
             return False
         self.pending_target = None
-        self.panes.show_new_batches()
+        self.log_panes.show_new_batches()
         self.show_message("")
-        if log.index.n_rows:
-            self.panes.focus_on(self.panes.batches)
-            offset = target.value if target.kind == GO_TO_OFFSET else target.record_offset
-            self.panes.select_row(row, offset)
+        if log_view.block_index.n_rows:
+            self.log_panes.focus_on(self.log_panes.batch_pane)
+            record_offset = (
+                target.target_value if target.target_kind == GO_TO_OFFSET else target.record_offset
+            )
+            self.log_panes.select_batch_row(row_index, record_offset)
             self._report_missing_target(target)
-        self.report_arrival(target)
+        self.show_target_message(target)
         return True
 
     def _find_next_log(self, target: GoToTarget) -> DiskNode | None:
         """The log after the open one, if the target is a time later than all batches of the open
         log; otherwise None."""
-        log, node = self.session.log_view, self.session.opened_node
-        logs = self.selected_logs()
-        if target.kind != GO_TO_TIME or log is None or node not in logs:
+        log_view, open_log_node = self.session.log_view, self.session.opened_node
+        log_nodes = self.selected_log_nodes()
+        if target.target_kind != GO_TO_TIME or log_view is None or open_log_node not in log_nodes:
             return None
-        if any(indexed_block.max_timestamp >= target.value for indexed_block in log.index.blocks):
+        if any(
+            indexed_block.max_timestamp >= target.target_value
+            for indexed_block in log_view.block_index.blocks
+        ):
             return None
-        return next(iter(logs[logs.index(node) + 1 :]), None)
+        return next(iter(log_nodes[log_nodes.index(open_log_node) + 1 :]), None)
 
-    def report_arrival(self, target: GoToTarget) -> None:
+    def show_target_message(self, target: GoToTarget) -> None:
         """Show a message about the target after arriving there; overridden by subclasses."""
 
     def _report_missing_target(self, target: GoToTarget) -> None:
         """Show a message if the target does not exist in the log."""
-        log, batch_fields = self.session.log_view, self.session.batch_fields
-        blocks = log.index.blocks if log is not None else []
-        if not blocks or target.kind == GO_TO_BYTE:
+        log_view, batch_fields = self.session.log_view, self.session.batch_fields
+        indexed_blocks = log_view.block_index.blocks if log_view is not None else []
+        if not indexed_blocks or target.target_kind == GO_TO_BYTE:
             return
-        attribute = "last_offset" if target.kind == GO_TO_OFFSET else "max_timestamp"
-        subject = f"offset {target.value}" if target.kind == GO_TO_OFFSET else "the time"
-        scope = "this partition" if len(self.selected_logs()) > 1 else "this file"
+        block_attribute = "last_offset" if target.target_kind == GO_TO_OFFSET else "max_timestamp"
+        target_text = (
+            f"offset {target.target_value}" if target.target_kind == GO_TO_OFFSET else "the time"
+        )
+        scope_text = "this partition" if len(self.selected_log_nodes()) > 1 else "this file"
         if batch_filter := self.session.batch_filter:
-            scope = f"a batch that matches {batch_filter.text}"
-        if target.value > max(getattr(indexed_block, attribute) for indexed_block in blocks):
-            is_last = self.selected_logs()[-1:] == [self.session.opened_node]
-            shown_scope = scope if is_last or batch_filter else "this segment"
+            scope_text = f"a batch that matches {batch_filter.typed_text}"
+        if target.target_value > max(
+            getattr(indexed_block, block_attribute) for indexed_block in indexed_blocks
+        ):
+            is_last_log = self.selected_log_nodes()[-1:] == [self.session.opened_node]
+            shown_scope_text = scope_text if is_last_log or batch_filter else "this segment"
             self.show_message(
-                f"{subject} is not in {shown_scope}; showing its last batch", "yellow"
+                f"{target_text} is not in {shown_scope_text}; showing its last batch", "yellow"
             )
         elif (
-            target.kind == GO_TO_OFFSET
+            target.target_kind == GO_TO_OFFSET
             and batch_fields is not None
-            and (batch_fields.has_base_offset and batch_fields.base_offset > target.value)
+            and (batch_fields.has_base_offset and batch_fields.base_offset > target.target_value)
         ):
-            self.show_message(f"{subject} is not in {scope}; showing the next batch", "yellow")
+            self.show_message(
+                f"{target_text} is not in {scope_text}; showing the next batch", "yellow"
+            )
 
-    def _extend_index(self) -> None:
+    def _extend_remote_index(self) -> None:
         """Extend the index of a file at a URL by `INDEX_AHEAD_BYTES`."""
-        log = self.session.log_view
-        if log is not None and not log.index.is_complete and log.index.target_bytes is not None:
-            log.index.target_bytes = log.index.end_position + INDEX_AHEAD_BYTES
+        log_view = self.session.log_view
+        if (
+            log_view is not None
+            and not log_view.block_index.is_complete
+            and log_view.block_index.target_bytes is not None
+        ):
+            log_view.block_index.target_bytes = (
+                log_view.block_index.end_position + INDEX_AHEAD_BYTES
+            )
             self.index_log()
 
     def extend_index_if_needed(self) -> None:
-        log = self.session.log_view
-        if log is None or log.index.is_complete:
+        log_view = self.session.log_view
+        if log_view is None or log_view.block_index.is_complete:
             return
         if self.pending_target is not None and self.try_go_to_target():
             return
-        _, last_visible = self.panes.batches.visible_rows
-        is_paused = log.index.target_bytes is not None and (
-            log.index.end_position >= log.index.target_bytes
+        _, end_row = self.log_panes.batch_pane.visible_row_range
+        is_paused = log_view.block_index.target_bytes is not None and (
+            log_view.block_index.end_position >= log_view.block_index.target_bytes
         )
-        if is_paused and (self.pending_target is not None or last_visible >= log.index.n_rows):
-            self._extend_index()
+        if is_paused and (
+            self.pending_target is not None or end_row >= log_view.block_index.n_rows
+        ):
+            self._extend_remote_index()
 
 
 def _base_offset(node: DiskNode) -> int:
     file = node.file
-    return 0 if file is None else file.base_or_zero
+    return 0 if file is None else file.base_offset_or_zero

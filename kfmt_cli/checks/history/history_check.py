@@ -17,16 +17,16 @@ from kfmt_cli.findings.finding import Finding
 
 LogOffsetIntervals = Mapping[int, tuple[int, int]]
 """The first offset and the end offset of each log of a partition, by base offset."""
-_MAX_NAMES = 3  # in one finding
+_MAX_LISTED_NAMES = 3  # in one finding
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFiles:
     """The files next to the logs of a partition."""
 
-    checkpoint_epochs: list[tuple[int, int]] | None = None
+    checkpoint_epoch_starts: list[tuple[int, int]] | None = None
     """Epochs and start offsets in leader-epoch-checkpoint, None without the file."""
-    snapshots: Mapping[int, InputFile] = field(default_factory=dict)
+    snapshot_by_offset: Mapping[int, InputFile] = field(default_factory=dict)
     """The producer snapshots, by offset."""
     log_start_offset: int = 0
     on_unreadable: Callable[[InputError], None] = lambda _: None
@@ -35,8 +35,10 @@ class HistoryFiles:
 
 def format_first_names(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
-    n_more = len(names) - _MAX_NAMES
-    return ", ".join(names[:_MAX_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
+    n_unlisted_names = len(names) - _MAX_LISTED_NAMES
+    return ", ".join(names[:_MAX_LISTED_NAMES]) + (
+        f" and {n_unlisted_names} more" if n_unlisted_names > 0 else ""
+    )
 
 
 class HistoryCheck(Check):
@@ -60,12 +62,12 @@ class CheckpointCheck(Check):
     def check_directory(
         self,
         listing: DirectoryListing,
-        directory: LogDirectory,
-        offset_intervals: Mapping[tuple[str | None, int | None], LogOffsetIntervals],
-        reported_end_offsets: Mapping[tuple[str | None, int | None], int],
+        log_directory: LogDirectory,
+        intervals_by_partition: Mapping[tuple[str | None, int | None], LogOffsetIntervals],
+        reported_end_by_partition: Mapping[tuple[str | None, int | None], int],
     ) -> Iterable[Finding]:
-        """Findings about a log directory. reported_end_offsets: the end offsets up to which offsets
-        are reported as lost."""
+        """Findings about a log directory. reported_end_by_partition: the end offsets up to which
+        offsets are reported as lost."""
         raise NotImplementedError
 
 

@@ -62,9 +62,9 @@ class LogHistory:
     base_offset: int
     leader_epochs: list[tuple[int, int]] = field(default_factory=list)
     """Each leader epoch with its first offset, in log order."""
-    first_by_producer: dict[int, SequencedBatch] = field(default_factory=dict)
+    first_batch_by_producer: dict[int, SequencedBatch] = field(default_factory=dict)
     """The first batch with sequence numbers of each producer."""
-    last_by_producer: dict[int, SequencedBatch] = field(default_factory=dict)
+    last_batch_by_producer: dict[int, SequencedBatch] = field(default_factory=dict)
     """The last batch with sequence numbers of each producer."""
     producer_batches: list[ProducerBatch] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -100,12 +100,14 @@ class LogHistory:
         is_plausible = (batches.crc_valid == 1) & (batches.is_v2 == 1)
         is_plausible &= batches.last_offset >= batches.base_offset
         if not is_plausible.all():
-            block = Block(block.name, block.data, block.position, batches.select_rows(is_plausible))
+            block = Block(
+                block.file_name, block.data, block.data_position, batches.select_rows(is_plausible)
+            )
             batches = block.batches
         if not len(batches):
             return
         self._add_leader_epochs(batches)
-        cumulative_holes = self._count_holes(batches)
+        cumulative_holes = self._cumulate_holes(batches)
         self.max_timestamp = int(batches.max_timestamp.max(initial=self.max_timestamp))
         producer_rows = np.flatnonzero(batches.producer_id >= 0)
         if len(producer_rows):
@@ -117,25 +119,30 @@ class LogHistory:
 
     def _add_leader_epochs(self, batches: BatchTable) -> None:
         epochs = batches.partition_leader_epoch
-        rows = np.flatnonzero(epochs >= 0)
-        if not len(rows):
+        rows_with_epoch = np.flatnonzero(epochs >= 0)
+        if not len(rows_with_epoch):
             return
         previous_epoch = self.leader_epochs[-1][0] if self.leader_epochs else -1
-        row_epochs = epochs[rows]
-        for i in np.flatnonzero(np.diff(row_epochs, prepend=previous_epoch)).tolist():
-            self.leader_epochs.append((int(row_epochs[i]), int(batches.base_offset[rows[i]])))
+        row_epochs = epochs[rows_with_epoch]
+        for change_index in np.flatnonzero(np.diff(row_epochs, prepend=previous_epoch)).tolist():
+            self.leader_epochs.append(
+                (
+                    int(row_epochs[change_index]),
+                    int(batches.base_offset[rows_with_epoch[change_index]]),
+                )
+            )
 
-    def _count_holes(self, batches: BatchTable) -> IntArray:
+    def _cumulate_holes(self, batches: BatchTable) -> IntArray:
         """The number of offsets without a record up to the end of each batch."""
         base_offsets, last_offsets = batches.base_offset, batches.last_offset
-        last_offset_before = (
+        initial_last_offset = (
             base_offsets[:1] - 1 if self.end_offset is None else [self.end_offset - 1]
         )
-        previous_last_offsets = np.concatenate([last_offset_before, last_offsets[:-1]])
-        missing_counts = (base_offsets - previous_last_offsets - 1).clip(0) + (
+        previous_last_offsets = np.concatenate([initial_last_offset, last_offsets[:-1]])
+        hole_counts = (base_offsets - previous_last_offsets - 1).clip(0) + (
             last_offsets - base_offsets + 1 - batches.records_count
         ).clip(0)
-        cumulative_holes: IntArray = np.cumsum(missing_counts) + self.n_holes
+        cumulative_holes: IntArray = np.cumsum(hole_counts) + self.n_holes
         self.n_holes = int(cumulative_holes[-1])
         if self.start_offset is None:
             self.start_offset = int(base_offsets[0])
@@ -143,37 +150,44 @@ class LogHistory:
         return cumulative_holes
 
     def _check_sequences(
-        self, batches: BatchTable, rows: IntArray, cumulative_holes: IntArray
+        self, batches: BatchTable, sequenced_rows: IntArray, cumulative_holes: IntArray
     ) -> None:
-        ordered_rows = rows[np.argsort(batches.producer_id[rows], kind="stable")]
-        columns = {name: batches[name][ordered_rows] for name in _SEQUENCE_COLUMNS}
-        ordered_holes = columns["holes"] = cumulative_holes[ordered_rows]
-        producer_ids = columns["producer_id"]
+        ordered_rows = sequenced_rows[
+            np.argsort(batches.producer_id[sequenced_rows], kind="stable")
+        ]
+        column_by_name = {name: batches[name][ordered_rows] for name in _SEQUENCE_COLUMNS}
+        ordered_holes = column_by_name["holes"] = cumulative_holes[ordered_rows]
+        producer_ids = column_by_name["producer_id"]
         is_same_producer = producer_ids[1:] == producer_ids[:-1]
-        boundaries = np.concatenate(
+        producer_bounds = np.concatenate(
             [[0], np.flatnonzero(~is_same_producer) + 1, [len(producer_ids)]]
         )
         # Only pairs with an unexpected epoch or sequence are compared one by one.
-        expected_sequences = (columns["last_sequence"][:-1] + 1) & MAX_SEQUENCE
-        epoch_steps = np.diff(columns["producer_epoch"])
+        expected_sequences = (column_by_name["last_sequence"][:-1] + 1) & MAX_SEQUENCE
+        epoch_differences = np.diff(column_by_name["producer_epoch"])
         is_unexpected = is_same_producer & (
-            (epoch_steps < 0)
-            | ((epoch_steps == 0) & (columns["base_sequence"][1:] != expected_sequences))
+            (epoch_differences < 0)
+            | (
+                (epoch_differences == 0)
+                & (column_by_name["base_sequence"][1:] != expected_sequences)
+            )
         )
 
-        def batch_at(i: int) -> SequencedBatch:
-            return SequencedBatch(*(int(column[i]) for column in columns.values()))
+        def create_batch(row_index: int) -> SequencedBatch:
+            return SequencedBatch(*(int(column[row_index]) for column in column_by_name.values()))
 
         for i in np.flatnonzero(is_unexpected).tolist():
             self.findings += compare_sequences(
                 self.file,
-                batch_at(i),
-                batch_at(i + 1),
+                create_batch(i),
+                create_batch(i + 1),
                 int(ordered_holes[i + 1]) - int(ordered_holes[i]),
             )
-        for first, end in zip(boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True):
-            first_batch = batch_at(first)
-            previous_batch = self.last_by_producer.get(first_batch.producer_id)
+        for first_row, end_row in zip(
+            producer_bounds[:-1].tolist(), producer_bounds[1:].tolist(), strict=True
+        ):
+            first_batch = create_batch(first_row)
+            previous_batch = self.last_batch_by_producer.get(first_batch.producer_id)
             if previous_batch is not None:
                 self.findings += compare_sequences(
                     self.file,
@@ -181,8 +195,8 @@ class LogHistory:
                     first_batch,
                     first_batch.n_cumulative_holes - previous_batch.n_cumulative_holes,
                 )
-            self.first_by_producer.setdefault(first_batch.producer_id, first_batch)
-            self.last_by_producer[first_batch.producer_id] = batch_at(end - 1)
+            self.first_batch_by_producer.setdefault(first_batch.producer_id, first_batch)
+            self.last_batch_by_producer[first_batch.producer_id] = create_batch(end_row - 1)
 
     def _add_producer_batches(
         self, block: Block, producer_rows: IntArray, data_rows: IntArray
@@ -194,47 +208,50 @@ class LogHistory:
         is_needed[producer_rows[is_transactional | (batches.control[producer_rows] == 1)]] = True
         non_transactional_rows = data_rows[batches.transactional[data_rows] == 0]
         # If a producer does both, each of its batches is needed.
-        is_mixed = np.isin(
+        is_of_mixed_producer = np.isin(
             batches.producer_id[non_transactional_rows],
             batches.producer_id[producer_rows[is_transactional]],
         )
-        is_needed[non_transactional_rows[is_mixed]] = True
-        _, last_indexes = np.unique(
+        is_needed[non_transactional_rows[is_of_mixed_producer]] = True
+        _, reversed_indexes = np.unique(
             batches.producer_id[non_transactional_rows][::-1], return_index=True
         )
-        is_needed[non_transactional_rows[::-1][last_indexes]] = True
+        is_needed[non_transactional_rows[::-1][reversed_indexes]] = True
         self.producer_batches += iter_producer_batches(block, np.flatnonzero(is_needed))
 
 
 def compare_sequences(
-    file_name: str, previous: SequencedBatch, current: SequencedBatch, n_holes: int
+    file_name: str, previous_batch: SequencedBatch, current_batch: SequencedBatch, n_holes: int
 ) -> Iterator[Finding]:
     """Findings about a producer's batch and its next one."""
-    label = f"producer {current.producer_id}"
+    producer_label = f"producer {current_batch.producer_id}"
     code, message = None, ""
-    if current.producer_epoch < previous.producer_epoch:
+    if current_batch.producer_epoch < previous_batch.producer_epoch:
         code = codes.PRODUCER_EPOCH_BACK
         message = (
-            f"{label}: epoch {current.producer_epoch} follows epoch "
-            f"{previous.producer_epoch} at offset {previous.base_offset}"
+            f"{producer_label}: epoch {current_batch.producer_epoch} follows epoch "
+            f"{previous_batch.producer_epoch} at offset {previous_batch.base_offset}"
         )
     elif (
-        current.producer_epoch == previous.producer_epoch
-        and current.first_sequence != (previous.last_sequence + 1) & MAX_SEQUENCE
+        current_batch.producer_epoch == previous_batch.producer_epoch
+        and current_batch.first_sequence != (previous_batch.last_sequence + 1) & MAX_SEQUENCE
     ):
         is_repeated = (
-            current.first_sequence <= previous.last_sequence
-            and previous.last_sequence - current.first_sequence < MAX_SEQUENCE // 2
+            current_batch.first_sequence <= previous_batch.last_sequence
+            and previous_batch.last_sequence - current_batch.first_sequence < MAX_SEQUENCE // 2
         )
         code = codes.SEQUENCE_REPEATED if is_repeated else codes.SEQUENCE_GAP
         message = (
-            f"{label}: sequence {current.first_sequence} follows "
-            f"{previous.first_sequence}–{previous.last_sequence} at offset {previous.base_offset}"
+            f"{producer_label}: sequence {current_batch.first_sequence} follows "
+            f"{previous_batch.first_sequence}–{previous_batch.last_sequence} at offset "
+            f"{previous_batch.base_offset}"
         )
         if n_holes and not is_repeated:
             return  # compaction removed the records between them
     if code is not None:
-        yield Finding(file_name, code, current.position, message, offset=current.base_offset)
+        yield Finding(
+            file_name, code, current_batch.position, message, offset=current_batch.base_offset
+        )
 
 
 def small_log_histories(
@@ -242,28 +259,34 @@ def small_log_histories(
 ) -> list[LogHistory | None]:
     """The history of each valid log in `small_logs`; None for any other. with_fingerprints: whether
     they have fingerprints."""
-    is_simple = _are_simple_logs(
+    is_simple = _simple_log_mask(
         small_logs.batches, small_logs.file_of_batch, len(small_logs.files)
     )
-    running_hashes = (
+    cumulative_fingerprints = (
         np.cumsum(_batch_fingerprints(small_logs.batches)) if with_fingerprints else None
     )
-    results: list[LogHistory | None] = []
-    for i, (first, end) in enumerate(small_logs.iter_batch_ranges()):
-        if not small_logs.is_valid[i]:
-            results.append(None)
+    histories: list[LogHistory | None] = []
+    for log_index, (first_batch, end_batch) in enumerate(small_logs.iter_batch_ranges()):
+        if not small_logs.is_valid[log_index]:
+            histories.append(None)
             continue
-        history = LogHistory(small_logs.files[i].name, small_logs.files[i].base_or_zero)
+        history = LogHistory(
+            small_logs.files[log_index].name, small_logs.files[log_index].base_offset_or_zero
+        )
         history.fingerprint = 0 if with_fingerprints else None
-        if is_simple[i]:
-            _fill_simple_history(history, small_logs.batches, first, end)
-            if running_hashes is not None and first < end:
-                previous_hash = int(running_hashes[first - 1]) if first else 0
-                history.fingerprint = int(running_hashes[end - 1]) - previous_hash
+        if is_simple[log_index]:
+            _fill_simple_history(history, small_logs.batches, first_batch, end_batch)
+            if cumulative_fingerprints is not None and first_batch < end_batch:
+                previous_fingerprint = (
+                    int(cumulative_fingerprints[first_batch - 1]) if first_batch else 0
+                )
+                history.fingerprint = (
+                    int(cumulative_fingerprints[end_batch - 1]) - previous_fingerprint
+                )
         else:
-            history.add_block(small_logs.file_block(i))
-        results.append(history)
-    return results
+            history.add_block(small_logs.file_block(log_index))
+        histories.append(history)
+    return histories
 
 
 def _batch_fingerprints(batches: BatchTable) -> UintArray:
@@ -278,21 +301,23 @@ def _batch_fingerprints(batches: BatchTable) -> UintArray:
     return fingerprints
 
 
-def _are_simple_logs(batches: BatchTable, log_of_batch: IntArray, n_logs: int) -> BoolArray:
+def _simple_log_mask(batches: BatchTable, log_of_batch: IntArray, n_logs: int) -> BoolArray:
     """Which logs have no producer ids and only one leader epoch."""
     is_simple = np.ones(n_logs, np.bool_)
     is_simple[log_of_batch[batches.producer_id >= 0]] = False
     epochs = batches.partition_leader_epoch
-    is_change = (np.diff(epochs) != 0) & (np.diff(log_of_batch) == 0)
-    is_simple[log_of_batch[1:][is_change]] = False
+    is_epoch_change = (np.diff(epochs) != 0) & (np.diff(log_of_batch) == 0)
+    is_simple[log_of_batch[1:][is_epoch_change]] = False
     return is_simple
 
 
-def _fill_simple_history(history: LogHistory, batches: BatchTable, first: int, end: int) -> None:
-    if first == end:
+def _fill_simple_history(
+    history: LogHistory, batches: BatchTable, first_batch: int, end_batch: int
+) -> None:
+    if first_batch == end_batch:
         return
-    history.start_offset = int(batches.base_offset[first])
-    history.end_offset = int(batches.last_offset[end - 1]) + 1
-    epoch = int(batches.partition_leader_epoch[first])
+    history.start_offset = int(batches.base_offset[first_batch])
+    history.end_offset = int(batches.last_offset[end_batch - 1]) + 1
+    epoch = int(batches.partition_leader_epoch[first_batch])
     if epoch >= 0:
         history.leader_epochs.append((epoch, history.start_offset))

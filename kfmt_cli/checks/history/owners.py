@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kfmt_cli.broker.start.brokers import BrokerDirectories
 from kfmt_cli.checks.history.history_check import BrokerCheck, format_first_names
 from kfmt_cli.core.urls import format_display_name
-from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_mark
+from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_marker_suffix
 from kfmt_cli.disk.kinds import META_PROPERTIES_KIND
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
@@ -31,9 +31,11 @@ class DirectoryOwnerCheck(BrokerCheck):
             f"node.id is {local_node_id}, but the metadata log assigns {subject} to "
             f"broker {owner.node_id}"
         )
-        file = f"{format_display_name(owner.directory.path)}/{min(META_PROPERTIES_KIND.names)}"
+        properties_path = (
+            f"{format_display_name(owner.directory.path)}/{min(META_PROPERTIES_KIND.names)}"
+        )
         yield Finding(
-            file,
+            properties_path,
             codes.OWNER_CONTRADICTED,
             None,
             message,
@@ -55,14 +57,14 @@ class MissingReplicasCheck(BrokerCheck):
         existing_partitions = {
             parse_broker_topic_partition(replica.name)
             for replica in broker.replicas
-            if valid_directory_mark(replica.name) not in ("delete", "stray")
+            if valid_directory_marker_suffix(replica.name) not in ("delete", "stray")
         }
         for directory in broker.directories:
             if not directory.is_fully_listed:
                 continue
             missing_partitions = [
                 f"{topic}-{partition}"
-                for topic, partition in broker.assigned_partitions(directory)
+                for topic, partition in broker.assigned_replicated_partitions(directory)
                 if (topic, partition) not in existing_partitions
             ]
             if missing_partitions:
@@ -79,14 +81,14 @@ class MovingReplicasCheck(BrokerCheck):
 
     def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
         replicas = broker.replicas
-        current_by_partition = {
+        current_replica_by_partition = {
             parse_broker_topic_partition(replica.name): replica
             for replica in replicas
-            if not valid_directory_mark(replica.name)
+            if not valid_directory_marker_suffix(replica.name)
         }
         for replica in replicas:
-            if valid_directory_mark(replica.name) == "future":
-                replaced_replica = current_by_partition.get(
+            if valid_directory_marker_suffix(replica.name) == "future":
+                replaced_replica = current_replica_by_partition.get(
                     parse_broker_topic_partition(replica.name)
                 )
                 message = "the replica that it replaces was not found"

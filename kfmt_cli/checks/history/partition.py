@@ -40,15 +40,17 @@ class PartitionHistoryCheck(HistoryCheck):
 
     def __init__(self, files: HistoryFiles) -> None:
         super().__init__(files)
-        self._epoch_starts = [start for _, start in files.checkpoint_epochs or ()]
-        self._snapshots = dict(files.snapshots)
+        self._epoch_start_offsets = [
+            start_offset for _, start_offset in files.checkpoint_epoch_starts or ()
+        ]
+        self._snapshot_by_offset = dict(files.snapshot_by_offset)
         self._producers = ProducerStateManager()
-        self._open_transactions: dict[int, tuple[str, ProducerBatch]] = {}
+        self._open_transaction_by_producer: dict[int, tuple[str, ProducerBatch]] = {}
         self._previous_history: LogHistory | None = None
         self._has_holes = False
         self._first_offset: int | None = None
         self._max_timestamp = -1
-        self._has_reported_deleted = False
+        self._has_reported_deleted_records = False
 
     def check_log(self, history: LogHistory) -> Iterator[Finding]:
         """Add the next log; yields its findings."""
@@ -66,40 +68,47 @@ class PartitionHistoryCheck(HistoryCheck):
             self._producers.map_end_offset = history.end_offset
             earlier_history, self._previous_history = self._previous_history, history
             if earlier_history is not None:
-                last_by_producer = {**earlier_history.last_by_producer, **history.last_by_producer}
+                last_batch_by_producer = {
+                    **earlier_history.last_batch_by_producer,
+                    **history.last_batch_by_producer,
+                }
                 self._previous_history = replace(
                     history,
-                    last_by_producer=last_by_producer,
+                    last_batch_by_producer=last_batch_by_producer,
                     leader_epochs=history.leader_epochs or earlier_history.leader_epochs,
                 )
 
     def finish(self) -> Iterator[Finding]:
         """Findings after the last log."""
         yield from self._check_snapshot(self._producers.map_end_offset)
-        for file, batch in self._open_transactions.values():
-            age_ms = self._max_timestamp - batch.timestamp
-            is_hanging = batch.timestamp >= 0 and age_ms > DEFAULT_TRANSACTION_MAX_TIMEOUT_MS
+        for log_name, first_batch in self._open_transaction_by_producer.values():
+            age_ms = self._max_timestamp - first_batch.timestamp
+            is_hanging = first_batch.timestamp >= 0 and age_ms > DEFAULT_TRANSACTION_MAX_TIMEOUT_MS
             message = (
-                f"producer {batch.producer_id}, epoch {batch.producer_epoch}: the transaction "
-                f"starting at offset {batch.base_offset} is still open at the end of the log, "
+                f"producer {first_batch.producer_id}, epoch {first_batch.producer_epoch}: the "
+                "transaction "
+                f"starting at offset {first_batch.base_offset} is still open at the end of the "
+                "log, "
                 f"{max(age_ms, 0) // 1000} s later"
             )
             code = codes.TRANSACTION_HANGING if is_hanging else codes.TRANSACTION_OPEN
-            yield Finding(file, code, batch.position, message, offset=batch.base_offset)
+            yield Finding(
+                log_name, code, first_batch.position, message, offset=first_batch.base_offset
+            )
 
     def _check_sequences(self, history: LogHistory) -> Iterator[Finding]:
         """Compare each producer's last batch in the earlier logs with its first in this one."""
         if self._previous_history is None:
             return
-        boundary_gap = (history.start_offset or 0) - (self._previous_history.end_offset or 0)
-        for producer_id, first_batch in history.first_by_producer.items():
-            previous_batch = self._previous_history.last_by_producer.get(producer_id)
+        n_gap_offsets = (history.start_offset or 0) - (self._previous_history.end_offset or 0)
+        for producer_id, first_batch in history.first_batch_by_producer.items():
+            previous_batch = self._previous_history.last_batch_by_producer.get(producer_id)
             if previous_batch is not None:
                 n_holes = (
                     self._previous_history.n_holes
                     - previous_batch.n_cumulative_holes
                     + first_batch.n_cumulative_holes
-                    + max(boundary_gap, 0)
+                    + max(n_gap_offsets, 0)
                 )
                 yield from compare_sequences(history.file, previous_batch, first_batch, n_holes)
 
@@ -108,21 +117,26 @@ class PartitionHistoryCheck(HistoryCheck):
         previous_epoch = -1
         if self._previous_history is not None and self._previous_history.leader_epochs:
             # An overlap has its own finding: the later segment is an older copy.
-            overlaps = (history.start_offset or 0) < (self._previous_history.end_offset or 0)
-            previous_epoch = -1 if overlaps else self._previous_history.leader_epochs[-1][0]
-        for epoch, offset in history.leader_epochs:
+            is_overlap = (history.start_offset or 0) < (self._previous_history.end_offset or 0)
+            previous_epoch = -1 if is_overlap else self._previous_history.leader_epochs[-1][0]
+        for epoch, epoch_start_offset in history.leader_epochs:
             if epoch < previous_epoch:
                 message = f"leader epoch {epoch} follows epoch {previous_epoch}"
-                yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, message, offset=offset)
+                yield Finding(
+                    history.file, codes.LEADER_EPOCH_BACK, None, message, offset=epoch_start_offset
+                )
             previous_epoch = epoch
-            if self.files.checkpoint_epochs is None or offset < self.files.log_start_offset:
+            if (
+                self.files.checkpoint_epoch_starts is None
+                or epoch_start_offset < self.files.log_start_offset
+            ):
                 continue  # a broker drops the epochs of deleted records
-            if self._epoch_starts and offset < self._epoch_starts[0]:
-                yield from self._report_deleted(history.file, offset)
+            if self._epoch_start_offsets and epoch_start_offset < self._epoch_start_offsets[0]:
+                yield from self._report_deleted_records(history.file, epoch_start_offset)
                 continue
-            epoch_index = bisect_right(self._epoch_starts, offset) - 1
+            epoch_index = bisect_right(self._epoch_start_offsets, epoch_start_offset) - 1
             checkpoint_epoch = (
-                self.files.checkpoint_epochs[epoch_index][0] if epoch_index >= 0 else None
+                self.files.checkpoint_epoch_starts[epoch_index][0] if epoch_index >= 0 else None
             )
             if checkpoint_epoch != epoch:
                 epoch_text = "no epoch" if checkpoint_epoch is None else f"epoch {checkpoint_epoch}"
@@ -131,75 +145,82 @@ class PartitionHistoryCheck(HistoryCheck):
                     codes.LEADER_EPOCH_CONTRADICTED,
                     None,
                     f"the batch has leader epoch {epoch}; leader-epoch-checkpoint has {epoch_text}",
-                    offset=offset,
+                    offset=epoch_start_offset,
                     expected=checkpoint_epoch,
                     found=epoch,
                 )
 
-    def _report_deleted(self, file: str, offset: int) -> Iterator[Finding]:
+    def _report_deleted_records(self, log_name: str, record_offset: int) -> Iterator[Finding]:
         """Report, once, records that exist although their epochs were dropped."""
-        if self._has_reported_deleted:
+        if self._has_reported_deleted_records:
             return
-        self._has_reported_deleted = True
-        message = f"the first leader epoch starts at offset {self._epoch_starts[0]}"
+        self._has_reported_deleted_records = True
+        message = f"the first leader epoch starts at offset {self._epoch_start_offsets[0]}"
         yield Finding(
-            *(file, codes.DELETED_RECORDS_BACK, None, message),
-            offset=offset,
-            expected=self._epoch_starts[0],
+            *(log_name, codes.DELETED_RECORDS_BACK, None, message),
+            offset=record_offset,
+            expected=self._epoch_start_offsets[0],
             found=self.files.log_start_offset,
         )
 
-    def _check_producer_batch(self, file: str, batch: ProducerBatch) -> Iterator[Finding]:
-        producer_entry = self._producers.entries.get(batch.producer_id, ProducerStateEntry())
-        is_open = producer_entry.current_txn_first_offset != NO_VALUE
+    def _check_producer_batch(self, log_name: str, batch: ProducerBatch) -> Iterator[Finding]:
+        producer_entry = self._producers.entry_by_producer_id.get(
+            batch.producer_id, ProducerStateEntry()
+        )
+        is_transaction_open = producer_entry.current_txn_first_offset != NO_VALUE
         if batch.control_type is not None:
-            self._open_transactions.pop(batch.producer_id, None)
-            if not is_open:
+            self._open_transaction_by_producer.pop(batch.producer_id, None)
+            if not is_transaction_open:
                 message = (
                     f"marker of producer {batch.producer_id} for a transaction with no records here"
                 )
                 offset = batch.base_offset
-                yield Finding(file, codes.MARKER_ALONE, batch.position, message, offset=offset)
-        elif batch.transactional and not is_open:
-            self._open_transactions[batch.producer_id] = file, batch
-        elif is_open and not batch.transactional:
+                yield Finding(log_name, codes.MARKER_ALONE, batch.position, message, offset=offset)
+        elif batch.transactional and not is_transaction_open:
+            self._open_transaction_by_producer[batch.producer_id] = log_name, batch
+        elif is_transaction_open and not batch.transactional:
             message = (
                 f"producer {batch.producer_id}: non-transactional batch while its transaction "
                 f"from offset {producer_entry.current_txn_first_offset} is open"
             )
             yield Finding(
-                file, codes.TRANSACTION_MIXED, batch.position, message, offset=batch.base_offset
+                log_name, codes.TRANSACTION_MIXED, batch.position, message, offset=batch.base_offset
             )
         self._producers.apply_batch(batch)
 
-    def _check_snapshot(self, offset: int) -> Iterator[Finding]:
+    def _check_snapshot(self, snapshot_offset: int) -> Iterator[Finding]:
         """Compare the snapshot at an offset, if any, with the logs so far."""
-        file = self._snapshots.pop(offset, None)
-        if file is None or self._has_holes or self._producers.map_end_offset != offset:
+        snapshot_file = self._snapshot_by_offset.pop(snapshot_offset, None)
+        if (
+            snapshot_file is None
+            or self._has_holes
+            or self._producers.map_end_offset != snapshot_offset
+        ):
             return
         snapshot_producers = ProducerStateManager()
         try:
-            contents = file.read_contents()
+            snapshot_contents = snapshot_file.read_contents()
         except InputError as error:
             self.files.on_unreadable(error)
             return
-        if contents.findings:
+        if snapshot_contents.findings:
             return
-        snapshot_producers.load(contents.table, offset)
-        for producer_id, snapshot_entry in snapshot_producers.entries.items():
-            log_entry = self._producers.entries.get(producer_id)
+        snapshot_producers.load_snapshot(snapshot_contents.table, snapshot_offset)
+        for producer_id, snapshot_entry in snapshot_producers.entry_by_producer_id.items():
+            log_entry = self._producers.entry_by_producer_id.get(producer_id)
             if log_entry is None or snapshot_entry.last_offset < (self._first_offset or 0):
                 continue
             log_values, snapshot_values = asdict(log_entry), asdict(snapshot_entry)
-            for name in _COMPARED_FIELDS:
-                if log_values[name] != snapshot_values[name]:
+            for field_name in _COMPARED_FIELDS:
+                if log_values[field_name] != snapshot_values[field_name]:
                     yield Finding(
-                        file.name,
+                        snapshot_file.name,
                         codes.SNAPSHOT_CONTRADICTED,
                         None,
-                        f"producer {producer_id}: {name} is {snapshot_values[name]} in the "
-                        f"snapshot, {log_values[name]} in the log",
-                        expected=log_values[name],
-                        found=snapshot_values[name],
+                        f"producer {producer_id}: {field_name} is "
+                        f"{snapshot_values[field_name]} in the "
+                        f"snapshot, {log_values[field_name]} in the log",
+                        expected=log_values[field_name],
+                        found=snapshot_values[field_name],
                     )
                     break

@@ -24,7 +24,7 @@ class UnservedPartitionCheck(StartCheck):
             code = codes.PARTITION_SET_ASIDE
             if start.is_consequence:
                 code = replace(code, severity=Severity.NOTE, advice=None)
-            yield Finding(start.file, code, None, start.bare_reason)
+            yield Finding(start.file, code, None, start.reason_without_file)
 
 
 class FailingStartsCheck(StartCheck):
@@ -36,4 +36,4 @@ class FailingStartsCheck(StartCheck):
         if start.starts or has_errors(findings):
             return
         code = codes.PARTITION_TWICE if start.is_duplicate else codes.START_FAILS
-        yield Finding(start.file, code, None, start.bare_reason)
+        yield Finding(start.file, code, None, start.reason_without_file)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
 from kfmt_cli.checks.index.facts import IndexFacts
-from kfmt_cli.checks.index.own_findings import iter_own_findings
+from kfmt_cli.checks.index.own_findings import iter_standalone_findings
 from kfmt_cli.checks.index.rules import IndexRulesCheck
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
@@ -18,10 +18,10 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
     TIME_INDEX_KIND,
     TRANSACTION_INDEX_KIND,
 )
-from kfmt_cli.disk.kinds.kind import FileContents, InputFile, Kind
+from kfmt_cli.disk.kinds.kind import FileContents, FileKind, InputFile
 from kfmt_cli.disk.segment import Segment, segment_file_path
 from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.consequences import adapt_to_missing_index, downgrade_for_damaged_log
+from kfmt_cli.findings.consequences import adapt_to_missing_offset_index, downgrade_for_damaged_log
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCode, FindingCollector
 from kfmt_cli.log.block import Block
 from kfmt_cli.rows.file_result import FileResult, FileResultType
@@ -41,7 +41,7 @@ class IndexCheckState:
     """A log, read block by block to check its indexes."""
 
     segment: Segment
-    contents_by_kind: dict[Kind, FileContents]
+    contents_by_kind: dict[FileKind, FileContents]
     facts: IndexFacts
     is_log_damaged: bool = False
     """Whether the log is damaged."""
@@ -69,13 +69,13 @@ class IndexChecker:
 
         on_progress: called with the number of bytes of each block of the log.
         """
-        state = self.read_indexes(segment)
+        index_state = self.read_indexes(segment)
         if segment.log is None:
-            for kind, file in segment.indexes.items():
-                contents = state.contents_by_kind[kind]
-                if kind in segment.index_kinds:
-                    yield self._result_with_findings(
-                        file, contents, iter_own_findings(segment, file, contents)
+            for kind, file in segment.index_by_kind.items():
+                contents = index_state.contents_by_kind[kind]
+                if kind in segment.requested_index_kinds:
+                    yield self._create_result_with_findings(
+                        file, contents, iter_standalone_findings(segment, file, contents)
                     )
             return
         log_result = self._create_result(
@@ -85,58 +85,75 @@ class IndexChecker:
             for block in checked_log.blocks:
                 on_progress(len(block.data))
                 log_result.add_findings(block.findings)
-                state.add_block(block)
-            size = checked_log.reader.bytes_read
-        log_result.counts["bytes"] = size
-        if state.is_log_damaged:
+                index_state.add_block(block)
+            log_size = checked_log.reader.bytes_read
+        log_result.counts["bytes"] = log_size
+        if index_state.is_log_damaged:
             yield log_result
-        yield from self.index_results(state, size)
+        yield from self.iter_index_results(index_state, log_size)
 
     def read_indexes(self, segment: Segment) -> IndexCheckState:
         """Read the indexes of a segment, before its log; raises InputError."""
-        contents_by_kind = {kind: file.read_contents() for kind, file in segment.indexes.items()}
-        tables = {kind: contents.table for kind, contents in contents_by_kind.items()}
+        contents_by_kind = {
+            kind: file.read_contents() for kind, file in segment.index_by_kind.items()
+        }
+        table_by_kind = {kind: contents.table for kind, contents in contents_by_kind.items()}
         base_offset = None if segment.log is None else segment.log.base_offset
         return IndexCheckState(
-            segment, contents_by_kind, IndexFacts(tables, self.limit, base_offset)
+            segment, contents_by_kind, IndexFacts(table_by_kind, self.limit, base_offset)
         )
 
-    def index_results(self, state: IndexCheckState, log_size: int) -> Iterator[FileResult]:
+    def iter_index_results(
+        self, index_state: IndexCheckState, log_size: int
+    ) -> Iterator[FileResult]:
         """The result for each kind, after the last block of the log."""
-        segment, contents_by_kind, facts = state.segment, state.contents_by_kind, state.facts
-        facts.finish(log_size)
-        for kind in (kind for kind in INDEX_KINDS if kind in segment.index_kinds):
+        segment, contents_by_kind, facts = (
+            index_state.segment,
+            index_state.contents_by_kind,
+            index_state.facts,
+        )
+        facts.mark_trailing_damage(log_size)
+        for kind in (kind for kind in INDEX_KINDS if kind in segment.requested_index_kinds):
             if kind in contents_by_kind:
-                file = segment.indexes[kind]
+                file = segment.index_by_kind[kind]
                 check = IndexRulesCheck(
-                    segment, file, contents_by_kind[kind], facts, state.is_log_damaged
+                    segment, file, contents_by_kind[kind], facts, index_state.is_log_damaged
                 )
-                yield self._result_with_findings(
+                yield self._create_result_with_findings(
                     file,
                     contents_by_kind[kind],
                     check.iter_findings(self.index_interval_bytes, log_size),
                 )
-            elif code := _missing_code(segment, kind, facts, state.is_log_damaged):
-                yield self._missing_result(segment.required_log, kind, code, facts)
+            elif missing_code := _find_missing_index_code(
+                segment, kind, facts, index_state.is_log_damaged
+            ):
+                yield self._create_missing_result(segment.required_log, kind, missing_code, facts)
 
-    def healthy_results(
-        self, segment: Segment, index_sizes: list[tuple[Kind, int, int]]
+    def iter_healthy_results(
+        self, segment: Segment, index_sizes: list[tuple[FileKind, int, int]]
     ) -> Iterator[FileResult]:
         """The results for the indexes of a healthy segment."""
-        for kind, size, n_entries in index_sizes:
-            if kind in segment.index_kinds:
-                name = segment.indexes[kind].name
-                yield self._create_result(name, kind.name, bytes=size, entries=n_entries)
+        for kind, index_size, n_entries in index_sizes:
+            if kind in segment.requested_index_kinds:
+                display_name = segment.index_by_kind[kind].name
+                yield self._create_result(
+                    display_name, kind.name, bytes=index_size, entries=n_entries
+                )
 
     def _create_result(
-        self, name: str, kind: str, counted_as: str = "", **counts: int | None
+        self, file_name: str, kind_name: str, counted_as: str = "", **counts: int | None
     ) -> FileResult:
         findings = FindingCollector(self.max_findings)
         return FileResult(
-            INDEX_RESULT, name, kind, dict(counts), findings=findings, counted_as=counted_as
+            INDEX_RESULT,
+            file_name,
+            kind_name,
+            dict(counts),
+            findings=findings,
+            counted_as=counted_as,
         )
 
-    def _result_with_findings(
+    def _create_result_with_findings(
         self, file: InputFile, contents: FileContents, findings: Iterable[Finding]
     ) -> FileResult:
         """The result for an index, with its findings in file order."""
@@ -148,39 +165,43 @@ class IndexChecker:
         result.findings.shown_findings.sort(key=lambda finding: finding.position or 0)
         return result
 
-    def _missing_result(
-        self, log: InputFile, kind: Kind, code: FindingCode, facts: IndexFacts
+    def _create_missing_result(
+        self, log: InputFile, index_kind: FileKind, code: FindingCode, facts: IndexFacts
     ) -> FileResult:
         """The result for a missing index, under the name that it would have."""
-        name = format_display_name(segment_file_path(log.path, kind))
-        message, offset = "missing", None
-        if kind is TRANSACTION_INDEX_KIND:
-            producer_id, offset, last_offset = facts.aborted_transactions[0]
-            n_aborted = len(facts.aborted_transactions)
+        missing_file_name = format_display_name(segment_file_path(log.path, index_kind))
+        message, first_offset = "missing", None
+        if index_kind is TRANSACTION_INDEX_KIND:
+            producer_id, first_offset, last_offset = facts.aborted_transactions[0]
+            n_aborted_transactions = len(facts.aborted_transactions)
             message = (
-                f"{n_aborted} aborted {'transaction' if n_aborted == 1 else 'transactions'} in "
-                f"the log; the first is from producer {producer_id}, offsets {offset}–{last_offset}"
+                f"{n_aborted_transactions} aborted "
+                f"{'transaction' if n_aborted_transactions == 1 else 'transactions'} in "
+                f"the log; the first is from producer {producer_id}, offsets "
+                f"{first_offset}–{last_offset}"
             )
-        result = self._create_result(name, kind.name, counted_as=MISSING_INDEXES, bytes=None)
-        result.add_findings([Finding(name, code, None, message, offset=offset)])
+        result = self._create_result(
+            missing_file_name, index_kind.name, counted_as=MISSING_INDEXES, bytes=None
+        )
+        result.add_findings([Finding(missing_file_name, code, None, message, offset=first_offset)])
         return result
 
 
-def _missing_code(
-    segment: Segment, kind: Kind, facts: IndexFacts, is_log_damaged: bool
+def _find_missing_index_code(
+    segment: Segment, index_kind: FileKind, facts: IndexFacts, is_log_damaged: bool
 ) -> FindingCode | None:
     """The code for a missing index; None if none is needed."""
-    if kind is TRANSACTION_INDEX_KIND:
+    if index_kind is TRANSACTION_INDEX_KIND:
         return (
             codes.TRANSACTION_INDEX_MISSING
             if facts.aborted_transactions and not is_log_damaged
             else None
         )
-    if segment.required_log.base_offset is None or not facts.batches_end:
+    if segment.required_log.base_offset is None or not facts.batches_end_position:
         return None
-    if kind is TIME_INDEX_KIND and not facts.has_v2:
+    if index_kind is TIME_INDEX_KIND and not facts.has_v2_batches:
         return codes.TIME_INDEX_ABSENT
-    code = codes.INDEX_MISSING if kind is OFFSET_INDEX_KIND else codes.TIME_INDEX_MISSING
-    if kind is TIME_INDEX_KIND and OFFSET_INDEX_KIND not in segment.indexes:
-        code = adapt_to_missing_index(code)
+    code = codes.INDEX_MISSING if index_kind is OFFSET_INDEX_KIND else codes.TIME_INDEX_MISSING
+    if index_kind is TIME_INDEX_KIND and OFFSET_INDEX_KIND not in segment.index_by_kind:
+        code = adapt_to_missing_offset_index(code)
     return downgrade_for_damaged_log(code) if is_log_damaged else code

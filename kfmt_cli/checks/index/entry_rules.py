@@ -19,7 +19,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
     TIME_INDEX_KIND,
     TRANSACTION_INDEX_KIND,
 )
-from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.kinds.kind import FileKind
 from kfmt_cli.findings import indexes as codes
 from kfmt_cli.findings.finding import FindingCode
 from kfmt_cli.rows.log_tables import EntryTable
@@ -77,7 +77,7 @@ class IndexEntries:
     """Whether the log is damaged, so that its last offset is not a bound."""
 
     @property
-    def offsets_text(self) -> str:
+    def segment_offsets_text(self) -> str:
         """The offsets of the segment."""
         return f"{self.base_offset}–{self.last_offset}"
 
@@ -127,19 +127,25 @@ def _format_timestamp(entries: IndexEntries, row: int) -> str:
     return f"timestamp {entries.table.timestamp[row]} for offset {entries.table.offset[row]}"
 
 
-def _format_outside(entries: IndexEntries, row: int) -> str:
-    return f"offset {entries.table.offset[row]}; the segment contains {entries.offsets_text}"
+def _format_out_of_segment(entries: IndexEntries, row: int) -> str:
+    return (
+        f"offset {entries.table.offset[row]}; the segment contains {entries.segment_offsets_text}"
+    )
 
 
 def _in_segment_rule(code: FindingCode) -> EntryRule:
     """The rule that an entry's offset is in the segment."""
     return EntryRule(
-        code, _is_out_of_segment, _format_outside, "offset", lambda entries, _: entries.offsets_text
+        code,
+        _is_out_of_segment,
+        _format_out_of_segment,
+        "offset",
+        lambda entries, _: entries.segment_offsets_text,
     )
 
 
 # In order of application: an entry that breaks one rule has no findings for later ones.
-ENTRY_RULES: dict[Kind, tuple[EntryRule, ...]] = {
+ENTRY_RULES: dict[FileKind, tuple[EntryRule, ...]] = {
     OFFSET_INDEX_KIND: (
         EntryRule(
             codes.INDEX_POSITION_OUT_OF_LOG,
@@ -244,15 +250,15 @@ class OrderRule:
 
     code: FindingCode
     """The code for an entry that does not come after the previous entry."""
-    broken_if: dict[str, np.ufunc]
+    comparison_by_column: dict[str, np.ufunc]
     """By column, the comparison with the previous entry that must be false for every entry. Not a
     difference, which could overflow."""
 
     def is_broken(self, table: Table) -> BoolArray:
         """Which entries, from the second onward, do not come after the previous entry."""
         is_out_of_order = np.zeros(max(len(table) - 1, 0), np.bool_)
-        for name, compare in self.broken_if.items():
-            is_out_of_order |= compare(table[name][1:], table[name][:-1])
+        for column_name, compare in self.comparison_by_column.items():
+            is_out_of_order |= compare(table[column_name][1:], table[column_name][:-1])
         return is_out_of_order
 
 
@@ -269,10 +275,10 @@ ORDER_RULES = {
 }
 
 
-def is_further_on(entries: IndexEntries) -> BoolArray:
+def is_after_target(entries: IndexEntries) -> BoolArray:
     """Which entries have an offset after the batch that they point to."""
-    is_further: BoolArray = entries.table.offset > entries.targets.last_offset
-    return is_further
+    is_after: BoolArray = entries.table.offset > entries.targets.last_offset
+    return is_after
 
 
 def is_sparse(
@@ -283,6 +289,8 @@ def is_sparse(
     return is_wide
 
 
-def ends_early(last_timestamp: int | IntArray, max_timestamp: int | IntArray) -> bool | BoolArray:
+def is_time_index_short(
+    last_timestamp: int | IntArray, max_timestamp: int | IntArray
+) -> bool | BoolArray:
     """Whether the time index of a closed segment ends before the segment's largest timestamp."""
     return last_timestamp < max_timestamp

@@ -22,7 +22,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, sort_findings
 from kfmt_cli.log.block import Block, is_legacy, split_runs
 from kfmt_cli.log.decoding import read_lazy_records
-from kfmt_cli.log.decompression import decompress_ahead, must_decode_separately
+from kfmt_cli.log.decompression import decompress_ahead, needs_separate_decoding
 from kfmt_cli.log.log_opening import OpenLog, SourceWrapper, open_log, unwrapped_source
 from kfmt_cli.log.records import RecordColumns
 
@@ -30,13 +30,15 @@ from kfmt_cli.log.records import RecordColumns
 MAX_COLLECTED_FINDINGS = 10_000
 
 
-def iter_with_header_findings(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
+def iter_header_checked_blocks(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
     """Blocks in reading order, each with the findings of the header checks added."""
     for block in blocks:
-        findings = [finding for check in checks for finding in check.check_block(block, None)]
+        header_findings = [
+            finding for check in checks for finding in check.check_block(block, None)
+        ]
         yield (
-            replace(block, findings=sort_findings([*block.findings, *findings]))
-            if findings
+            replace(block, findings=sort_findings([*block.findings, *header_findings]))
+            if header_findings
             else block
         )
 
@@ -49,7 +51,7 @@ def open_checked_log(
     InputError."""
     with open_log(file, read_ahead, wrap_source) as log:
         checks = create_log_checks(Scope.HEADERS, log.base_offset)
-        yield replace(log, blocks=iter_with_header_findings(log.blocks, checks))
+        yield replace(log, blocks=iter_header_checked_blocks(log.blocks, checks))
 
 
 @dataclass(slots=True)
@@ -97,24 +99,24 @@ class LogRangeCheck:
         self.offset_range.add_batches(run, records)
         return check_findings
 
-    def merge_later(self, later: LogRangeCheck) -> list[Finding]:
+    def merge_later_range(self, later_range: LogRangeCheck) -> list[Finding]:
         """Add the following range; returns its findings and the ones about the boundary."""
-        check_pairs = zip(self.checks, later.checks, strict=True)
+        check_pairs = zip(self.checks, later_range.checks, strict=True)
         boundary_findings = [
             finding
             for check, later_check in check_pairs
-            for finding in check.merge_later(later_check)
+            for finding in check.merge_later_range(later_check)
         ]
-        self.n_records += later.n_records
-        self.offset_range.merge_later(later.offset_range)
-        return sort_findings([*boundary_findings, *later.findings])
+        self.n_records += later_range.n_records
+        self.offset_range.merge_later_range(later_range.offset_range)
+        return sort_findings([*boundary_findings, *later_range.findings])
 
 
 def count_declared_records(run: Block) -> int:
     """The number of records that headers declare, without impossible counts."""
-    counts = run.batches.records_count
-    max_counts = run.batches.last_offset_delta + 1
-    return int(counts[(counts >= 0) & (counts <= max_counts)].sum())
+    record_counts = run.batches.records_count
+    max_record_counts = run.batches.last_offset_delta + 1
+    return int(record_counts[(record_counts >= 0) & (record_counts <= max_record_counts)].sum())
 
 
 ResultT = TypeVar("ResultT")
@@ -130,22 +132,24 @@ class ReturnCapture(Generic[ResultT]):
     value: ResultT | InputError
     """Set after the last finding; an error if the input cannot be read to its end."""
 
-    def __init__(self, findings: Generator[Finding, None, ResultT]) -> None:
-        self._findings = findings
+    def __init__(self, finding_generator: Generator[Finding, None, ResultT]) -> None:
+        self._finding_generator = finding_generator
 
     def __iter__(self) -> Iterator[Finding]:
         try:
-            self.value = yield from self._findings
+            self.value = yield from self._finding_generator
         except InputError as error:
             self.value = error
 
 
-def collect_check(findings: Generator[Finding, None, ResultT]) -> CheckOutcome[ResultT] | None:
+def collect_check_outcome(
+    finding_generator: Generator[Finding, None, ResultT],
+) -> CheckOutcome[ResultT] | None:
     """The result of a check; None if it has more findings than `MAX_COLLECTED_FINDINGS`."""
-    capture = ReturnCapture(findings)
-    collected_findings = list(islice(capture, MAX_COLLECTED_FINDINGS + 1))
+    return_capture = ReturnCapture(finding_generator)
+    collected_findings = list(islice(return_capture, MAX_COLLECTED_FINDINGS + 1))
     return (
-        (capture.value, collected_findings)
+        (return_capture.value, collected_findings)
         if len(collected_findings) <= MAX_COLLECTED_FINDINGS
         else None
     )
@@ -168,7 +172,7 @@ class LogChecker:
     deep: bool
     """Decompress and decode every record."""
     limit: DecompressionLimit
-    workers: int
+    n_threads: int
     """Threads per file."""
 
     def iter_findings(
@@ -185,15 +189,17 @@ class LogChecker:
         with open_checked_log(file, read_ahead=not self.deep) as log:
             merged_check = LogRangeCheck(self.deep, self.limit, log.base_offset)
 
-            def check_block(block: Block) -> LogRangeCheck:
+            def check_single_block(block: Block) -> LogRangeCheck:
                 range_check = LogRangeCheck(self.deep, self.limit, log.base_offset)
                 range_check.check_block(block)
                 return range_check
 
-            workers = self.workers if self.deep and log.is_large else 0
+            n_threads = self.n_threads if self.deep and log.is_large else 0
             blocks = self._iter_prepared_blocks(log.blocks, on_progress, on_block)
-            for range_check in map_ordered(check_block, blocks, workers, must_decode_separately):
-                yield from merged_check.merge_later(range_check)
+            for range_check in map_ordered(
+                check_single_block, blocks, n_threads, needs_separate_decoding
+            ):
+                yield from merged_check.merge_later_range(range_check)
             reader = log.reader
             return LogCheckResult(
                 reader.bytes_read,

@@ -16,7 +16,7 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.formats.legacy import LEGACY_CODECS
-from kfmt_cli.log.block import CRC_START_BY_MAGIC, Block, create_batch_finding
+from kfmt_cli.log.block import CHECKSUMMED_START_BY_MAGIC, Block, create_batch_finding_with_detail
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import BatchTable
 
@@ -37,15 +37,15 @@ def _crc_finding(run: Block, batch_index: int) -> Finding:
     """The finding for a batch that fails its checksum."""
     batches = run.batches
     stored_crc, computed_crc = int(batches.crc[batch_index]), int(batches.crc_computed[batch_index])
-    position, size = int(batches.position[batch_index]), int(batches.size[batch_index])
-    offset = int(batches.base_offset[batch_index])
-    crc_start = position + CRC_START_BY_MAGIC[int(batches.magic[batch_index])]
-    return create_batch_finding(
+    position, batch_bytes = int(batches.position[batch_index]), int(batches.size[batch_index])
+    base_offset = int(batches.base_offset[batch_index])
+    crc_start = position + CHECKSUMMED_START_BY_MAGIC[int(batches.magic[batch_index])]
+    return create_batch_finding_with_detail(
         run,
         batch_index,
         codes.CRC_MISMATCH,
-        f", offsets {offset}–{batches.last_offset[batch_index]}: stored {stored_crc:08x}, "
-        f"computed {computed_crc:08x} over bytes {crc_start}–{position + size - 1}",
+        f", offsets {base_offset}–{batches.last_offset[batch_index]}: stored {stored_crc:08x}, "
+        f"computed {computed_crc:08x} over bytes {crc_start}–{position + batch_bytes - 1}",
         expected=f"{computed_crc:08x}",
         found=f"{stored_crc:08x}",
     )
@@ -56,20 +56,24 @@ class PrecedingOffsetCheck(LogCheck):
 
     needs_previous_batch = True
 
-    def merge_later(self, later: PrecedingOffsetCheck) -> Iterator[Finding]:
-        if later.facts.get("position") is None:
+    def merge_later_range(self, later_check: PrecedingOffsetCheck) -> Iterator[Finding]:
+        if later_check.facts.get("position") is None:
             return
         previous_last_offset = self.facts.get("last_offset")
-        first_offset = later.facts.get("first_offset", later.facts["base_offset"])
+        first_offset = later_check.facts.get("first_offset", later_check.facts["base_offset"])
         if (
             previous_last_offset is not None
             and first_offset <= previous_last_offset
-            and later.facts.get("begins_with_wrapper", 1)
+            and later_check.facts.get("begins_with_wrapper", 1)
         ):
-            yield backwards_finding(
-                later.file_name, later.facts, first_offset, previous_last_offset
+            yield offset_backwards_finding(
+                later_check.file_name, later_check.facts, first_offset, previous_last_offset
             )
-        self.facts = {**later.facts, **self.facts, "last_offset": later.facts["last_offset"]}
+        self.facts = {
+            **later_check.facts,
+            **self.facts,
+            "last_offset": later_check.facts["last_offset"],
+        }
 
 
 class HeaderCheck(PrecedingOffsetCheck):
@@ -89,9 +93,11 @@ class HeaderCheck(PrecedingOffsetCheck):
         if not len(batches):
             return ()
         base_offsets, last_offsets = batches.base_offset, batches.last_offset
-        last_offset = self.facts.get("last_offset")
-        last_offset_before = base_offsets[:1] - 1 if last_offset is None else [last_offset]
-        previous_last_offsets = np.concatenate([last_offset_before, last_offsets[:-1]])
+        range_last_offset = self.facts.get("last_offset")
+        initial_last_offset = (
+            base_offsets[:1] - 1 if range_last_offset is None else [range_last_offset]
+        )
+        previous_last_offsets = np.concatenate([initial_last_offset, last_offsets[:-1]])
         # A log without an offset in its name may contain any.
         segment_base_offsets = (
             base_offsets
@@ -99,23 +105,23 @@ class HeaderCheck(PrecedingOffsetCheck):
             else np.broadcast_to(self.base_offset, base_offsets.shape)
         )
         headers = HeaderColumns(batches, previous_last_offsets, segment_base_offsets)
-        masks = [rule.is_broken(headers) for rule in HEADER_RULES]
-        if last_offset is None:  # the lowest int64 has no predecessor
-            masks[0][:1] = False
-        is_invalid = np.logical_or.reduce(masks)
-        self.file_name = run.name
-        self.facts = {**batch_identity(run, 0), **self.facts, "last_offset": int(last_offsets[-1])}
+        broken_masks = [rule.is_broken(headers) for rule in HEADER_RULES]
+        if range_last_offset is None:  # the lowest int64 has no predecessor
+            broken_masks[0][:1] = False
+        is_invalid = np.logical_or.reduce(broken_masks)
+        self.file_name = run.file_name
+        self.facts = {**identify_batch(run, 0), **self.facts, "last_offset": int(last_offsets[-1])}
         if not is_invalid.any():
             return ()
         return [
             rule.create_finding(run, i, headers)
             for i in np.flatnonzero(is_invalid).tolist()
-            for rule, mask in zip(HEADER_RULES, masks, strict=True)
-            if mask[i]
+            for rule, broken_mask in zip(HEADER_RULES, broken_masks, strict=True)
+            if broken_mask[i]
         ]
 
 
-def find_invalid_headers(
+def invalid_header_mask(
     batches: BatchTable, previous_last_offsets: IntArray, segment_base_offsets: IntArray
 ) -> BoolArray:
     """Which batches have impossible headers, regardless of their checksums.
@@ -129,7 +135,7 @@ def find_invalid_headers(
 
 
 class HeaderColumns:
-    """The columns that the rules use; see `find_invalid_headers`."""
+    """The columns that the rules use; see `invalid_header_mask`."""
 
     def __init__(
         self, batches: BatchTable, previous_last_offsets: IntArray, segment_base_offsets: IntArray
@@ -143,9 +149,9 @@ class HeaderColumns:
         self.records_count = batches.records_count
         self.codec = batches.compression
 
-    def format_offsets(self, i: int) -> str:
+    def format_offsets(self, batch_index: int) -> str:
         """The offsets of a batch."""
-        return f"{self.base_offset[i]}–{self.last_offset[i]}"
+        return f"{self.base_offset[batch_index]}–{self.last_offset[batch_index]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,79 +164,95 @@ class HeaderRule:
     """The finding for one of them."""
 
 
-def batch_identity(run: Block, batch_index: int) -> BoundaryState:
+def identify_batch(run: Block, batch_index: int) -> BoundaryState:
     """What identifies a batch in a finding; `merge_later` may report the first of a range."""
     return {
         name: int(run.batches[name][batch_index]) for name in ("position", "number", "base_offset")
     }
 
 
-def backwards_finding(
-    file_name: str, identity: BoundaryState, first_offset: int, previous_last_offset: int
+def offset_backwards_finding(
+    file_name: str, batch_facts: BoundaryState, first_offset: int, previous_last_offset: int
 ) -> Finding:
     """The finding for a batch that does not begin after the previous offset."""
-    text = f" starts at offset {first_offset}, but follows offset {previous_last_offset}"
+    message_end = f" starts at offset {first_offset}, but follows offset {previous_last_offset}"
     return Finding(
-        *(file_name, codes.OFFSETS_BACKWARDS, identity["position"], text),
-        offset=identity["base_offset"],
+        *(file_name, codes.OFFSETS_BACKWARDS, batch_facts["position"], message_end),
+        offset=batch_facts["base_offset"],
         expected=previous_last_offset + 1,
         found=first_offset,
-        batch=identity["number"],
+        batch=batch_facts["number"],
     )
 
 
-def _out_of_segment_finding(run: Block, i: int, headers: HeaderColumns) -> Finding:
-    segment_base_offset = int(headers.segment_base_offset[i])
-    batch_base_offset = int(headers.base_offset[i])
-    text = (
-        f" has offsets {headers.format_offsets(i)}, but the segment's base offset is "
+def _out_of_segment_finding(run: Block, batch_index: int, headers: HeaderColumns) -> Finding:
+    segment_base_offset = int(headers.segment_base_offset[batch_index])
+    batch_base_offset = int(headers.base_offset[batch_index])
+    message_end = (
+        f" has offsets {headers.format_offsets(batch_index)}, but the segment's base offset is "
         f"{segment_base_offset}"
     )
-    return create_batch_finding(
+    return create_batch_finding_with_detail(
         run,
-        i,
+        batch_index,
         codes.OFFSET_OUT_OF_SEGMENT,
-        text,
+        message_end,
         expected=segment_base_offset,
         found=batch_base_offset,
     )
 
 
-def _ends_before_base_finding(run: Block, i: int, headers: HeaderColumns) -> Finding:
-    text = (
-        f" ends at offset {headers.last_offset[i]}, before its base offset {headers.base_offset[i]}"
+def _ends_before_base_finding(run: Block, batch_index: int, headers: HeaderColumns) -> Finding:
+    message_end = (
+        f" ends at offset {headers.last_offset[batch_index]}, before its base offset "
+        f"{headers.base_offset[batch_index]}"
     )
-    return create_batch_finding(
-        run, i, codes.OFFSETS_BACKWARDS, text, found=int(headers.last_offset_delta[i])
+    return create_batch_finding_with_detail(
+        run,
+        batch_index,
+        codes.OFFSETS_BACKWARDS,
+        message_end,
+        found=int(headers.last_offset_delta[batch_index]),
     )
 
 
-def _records_count_finding(run: Block, i: int, headers: HeaderColumns) -> Finding:
-    last_offset_delta, n_declared = int(headers.last_offset_delta[i]), int(headers.records_count[i])
-    text = (
-        f" declares {n_declared} records, but its offsets {headers.format_offsets(i)} allow 0 "
+def _records_count_finding(run: Block, batch_index: int, headers: HeaderColumns) -> Finding:
+    last_offset_delta, n_declared_records = (
+        int(headers.last_offset_delta[batch_index]),
+        int(headers.records_count[batch_index]),
+    )
+    message_end = (
+        f" declares {n_declared_records} records, but its offsets "
+        f"{headers.format_offsets(batch_index)} allow 0 "
         f"to {last_offset_delta + 1}"
     )
-    allowed_text = f"0–{last_offset_delta + 1}"
-    return create_batch_finding(
-        run, i, RECORDS_COUNT_MISMATCH, text, expected=allowed_text, found=n_declared
+    allowed_counts = f"0–{last_offset_delta + 1}"
+    return create_batch_finding_with_detail(
+        run,
+        batch_index,
+        RECORDS_COUNT_MISMATCH,
+        message_end,
+        expected=allowed_counts,
+        found=n_declared_records,
     )
 
 
-def _unknown_codec_finding(run: Block, i: int, headers: HeaderColumns) -> Finding:
-    codec, magic = int(headers.codec[i]), int(run.batches.magic[i])
-    text = f" has codec {codec}"
+def _unknown_codec_finding(run: Block, batch_index: int, headers: HeaderColumns) -> Finding:
+    codec, magic = int(headers.codec[batch_index]), int(run.batches.magic[batch_index])
+    message_end = f" has codec {codec}"
     if codec < len(CODECS):
-        text += f", {CODECS[codec]}, which magic {magic} does not allow"
-    return create_batch_finding(run, i, codes.CODEC_UNKNOWN, text, found=codec)
+        message_end += f", {CODECS[codec]}, which magic {magic} does not allow"
+    return create_batch_finding_with_detail(
+        run, batch_index, codes.CODEC_UNKNOWN, message_end, found=codec
+    )
 
 
 HEADER_RULES = (
     HeaderRule(
         lambda headers: headers.base_offset <= headers.previous_last_offset,
-        lambda run, i, headers: backwards_finding(
-            run.name,
-            batch_identity(run, i),
+        lambda run, i, headers: offset_backwards_finding(
+            run.file_name,
+            identify_batch(run, i),
             int(headers.base_offset[i]),
             int(headers.previous_last_offset[i]),
         ),

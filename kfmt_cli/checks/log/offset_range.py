@@ -28,23 +28,23 @@ class OffsetRange:
         is_plausible = (batches.crc_valid == 1) & (last_offsets >= base_offsets)
         if not is_plausible.any():
             return
-        counts = batches.records_count if records is None else records.row_counts
+        record_counts = batches.records_count if records is None else records.row_counts
         if not is_plausible.all():
             base_offsets = base_offsets[is_plausible]
             last_offsets = last_offsets[is_plausible]
-            counts = counts[is_plausible]
+            record_counts = record_counts[is_plausible]
         has_gaps = bool(
-            (counts < last_offsets - base_offsets + 1).any()
+            (record_counts < last_offsets - base_offsets + 1).any()
             or (base_offsets[1:] > last_offsets[:-1] + 1).any()
         )
-        self.merge_later(OffsetRange(int(base_offsets[0]), int(last_offsets[-1]), has_gaps))
+        self.merge_later_range(OffsetRange(int(base_offsets[0]), int(last_offsets[-1]), has_gaps))
 
-    def merge_later(self, other: OffsetRange) -> None:
+    def merge_later_range(self, later_range: OffsetRange) -> None:
         """Add the offsets of the following range."""
-        if other.first is None:
+        if later_range.first is None:
             return
-        if self.last is not None and other.first > self.last + 1:
+        if self.last is not None and later_range.first > self.last + 1:
             self.has_holes = True
-        self.has_holes |= other.has_holes
-        self.first = other.first if self.first is None else self.first
-        self.last = other.last
+        self.has_holes |= later_range.has_holes
+        self.first = later_range.first if self.first is None else self.first
+        self.last = later_range.last

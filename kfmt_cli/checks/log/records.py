@@ -28,23 +28,25 @@ class RecordOffsetsCheck(LogCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        nonempty_batches, ranges, batches = records.nonempty_batches, records.ranges, run.batches
-        for i in nonempty_batches[ranges.is_increasing == 0].tolist():
+        nonempty_batches, record_ranges, batches = (
+            records.nonempty_batch_indexes,
+            records.record_ranges,
+            run.batches,
+        )
+        for i in nonempty_batches[record_ranges.is_increasing == 0].tolist():
             offsets = records.rows.offset[
                 records.row_ends[i] - records.row_counts[i] : records.row_ends[i]
             ]
-            backward_steps = np.flatnonzero(np.diff(offsets) <= 0)
-            previous_offset, next_offset = offsets[
-                backward_steps[0] : backward_steps[0] + 2
-            ].tolist()
+            backward_rows = np.flatnonzero(np.diff(offsets) <= 0)
+            previous_offset, next_offset = offsets[backward_rows[0] : backward_rows[0] + 2].tolist()
             yield batch_finding(
                 run,
                 i,
                 codes.RECORD_OFFSETS_BACKWARDS,
                 f"offset {next_offset} follows offset {previous_offset}"
                 + (
-                    f" (first of {len(backward_steps)} occurrences in the batch)"
-                    if len(backward_steps) > 1
+                    f" (first of {len(backward_rows)} occurrences in the batch)"
+                    if len(backward_rows) > 1
                     else ""
                 ),
                 expected=f"greater than {previous_offset}",
@@ -55,7 +57,7 @@ class RecordOffsetsCheck(LogCheck):
         base_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[
             nonempty_batches
         ]
-        max_offsets, min_offsets = ranges.max_offset, ranges.min_offset
+        max_offsets, min_offsets = record_ranges.max_offset, record_ranges.min_offset
         for i in np.flatnonzero(
             (max_offsets > last_offsets) | (min_offsets < base_offsets)
         ).tolist():
@@ -82,16 +84,16 @@ class MaxTimestampCheck(LogCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        nonempty_batches, batches = records.nonempty_batches, run.batches
-        max_timestamps = records.ranges.max_timestamp
-        stored_timestamps = batches.max_timestamp[nonempty_batches]
-        is_mismatch = (max_timestamps != stored_timestamps) & (
+        nonempty_batches, batches = records.nonempty_batch_indexes, run.batches
+        record_max_timestamps = records.record_ranges.max_timestamp
+        header_max_timestamps = batches.max_timestamp[nonempty_batches]
+        is_mismatch = (record_max_timestamps != header_max_timestamps) & (
             batches.timestamp_type[nonempty_batches] == 0
         )
         # A batch that could not be read to its end may have the largest in the missing records.
-        is_mismatch &= records.ranges.all_have_timestamp == 1
-        counts = records.row_counts[nonempty_batches]
-        is_complete = (counts == batches.records_count[nonempty_batches]) | (
+        is_mismatch &= records.record_ranges.all_have_timestamp == 1
+        record_counts = records.row_counts[nonempty_batches]
+        is_complete = (record_counts == batches.records_count[nonempty_batches]) | (
             batches.is_v2[nonempty_batches] == 0
         )
         for i in np.flatnonzero(is_mismatch & is_complete).tolist():
@@ -100,11 +102,12 @@ class MaxTimestampCheck(LogCheck):
                 int(nonempty_batches[i]),
                 codes.MAX_TIMESTAMP_MISMATCH,
                 (
-                    f"max timestamp {stored_timestamps[i]}, but the largest record timestamp is "
-                    f"{max_timestamps[i]}"
+                    f"max timestamp {header_max_timestamps[i]}, but the largest record "
+                    "timestamp is "
+                    f"{record_max_timestamps[i]}"
                 ),
-                expected=int(max_timestamps[i]),
-                found=int(stored_timestamps[i]),
+                expected=int(record_max_timestamps[i]),
+                found=int(header_max_timestamps[i]),
             )
 
 

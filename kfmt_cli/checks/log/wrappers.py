@@ -11,7 +11,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.log.headers import PrecedingOffsetCheck, backwards_finding, batch_identity
+from kfmt_cli.checks.log.headers import (
+    PrecedingOffsetCheck,
+    identify_batch,
+    offset_backwards_finding,
+)
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
@@ -28,22 +32,25 @@ class WrapperOffsetsCheck(PrecedingOffsetCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        nonempty_batches, batches = records.nonempty_batches, run.batches
-        first_offsets, last_offsets = records.ranges.first_offset, records.ranges.last_offset
+        nonempty_batches, batches = records.nonempty_batch_indexes, run.batches
+        first_offsets, last_offsets = (
+            records.record_ranges.first_offset,
+            records.record_ranges.last_offset,
+        )
         is_wrapper = (batches.is_v2[nonempty_batches] == 0) & (
             batches.compression[nonempty_batches] != 0
         )
         run_check = WrapperOffsetsCheck()
-        self.file_name = run_check.file_name = run.name
+        self.file_name = run_check.file_name = run.file_name
         run_check.facts = {
-            **batch_identity(run, int(nonempty_batches[0])),
+            **identify_batch(run, int(nonempty_batches[0])),
             "first_offset": int(first_offsets[0]),
             "begins_with_wrapper": int(is_wrapper[0]),
             "last_offset": int(last_offsets[-1]),
         }
-        yield from self.merge_later(run_check)
+        yield from self.merge_later_range(run_check)
         for i in np.flatnonzero(is_wrapper[1:] & (first_offsets[1:] <= last_offsets[:-1])).tolist():
-            identity = batch_identity(run, int(nonempty_batches[i + 1]))
-            yield backwards_finding(
-                run.name, identity, int(first_offsets[i + 1]), int(last_offsets[i])
+            batch_facts = identify_batch(run, int(nonempty_batches[i + 1]))
+            yield offset_backwards_finding(
+                run.file_name, batch_facts, int(first_offsets[i + 1]), int(last_offsets[i])
             )

@@ -41,16 +41,18 @@ class DirectoryNamesCheck(DirectoryCheck):
 
     def check_names(self, listing: DirectoryListing) -> Iterator[Finding]:
         yield from iter_non_partition_findings(listing)
-        for name in () if listing.accepts_any_log else sorted(listing.renamed_logs):
+        for file_name in () if listing.accepts_any_log else sorted(listing.renamed_logs):
             message = "starts like a log, but was skipped because the directory has segments"
-            yield Finding(listing.input_file(name).name, codes.LOG_NOT_CHECKED, None, message)
+            yield Finding(listing.input_file(file_name).name, codes.LOG_NOT_CHECKED, None, message)
         if not any(map(_is_segment_name, listing.files)):
             return
         yield from _iter_swap_findings(listing)
-        for name in listing.files:
-            if _lacks_offset(name):
-                message = f"{format_display_name(name)!r} does not start with an offset"
-                yield Finding(listing.input_file(name).name, codes.NAME_NOT_NUMERIC, None, message)
+        for file_name in listing.files:
+            if _lacks_required_offset(file_name):
+                message = f"{format_display_name(file_name)!r} does not start with an offset"
+                yield Finding(
+                    listing.input_file(file_name).name, codes.NAME_NOT_NUMERIC, None, message
+                )
 
 
 # Partitions have files of the same names, so the cache avoids most matching.
@@ -60,7 +62,7 @@ def _is_segment_name(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _lacks_offset(name: str) -> bool:
+def _lacks_required_offset(name: str) -> bool:
     """Whether a broker would take an offset from a name that has none."""
     return _NAME_WITH_OFFSET.search(name) is not None and parse_offset_name(name) is None
 
@@ -69,29 +71,41 @@ def _iter_swap_findings(listing: DirectoryListing) -> Iterator[Finding]:
     """Findings for `.swap` logs that a start renames, not for unfinished ones that it deletes."""
     if not any(name.endswith(SWAP_SUFFIX) for name in listing.files):
         return
-    cleaned_names = (file_name for file_name in listing.files if file_name.endswith(CLEANED_SUFFIX))
+    cleaned_file_names = (
+        file_name for file_name in listing.files if file_name.endswith(CLEANED_SUFFIX)
+    )
     cleaned_offsets = [
         cleaned_offset
-        for cleaned_offset in map(parse_offset_name, cleaned_names)
+        for cleaned_offset in map(parse_offset_name, cleaned_file_names)
         if cleaned_offset is not None
     ]
-    for name in listing.files:
-        offset = int(name.partition(".")[0]) if _SWAP_NAME.match(name) else None
-        if offset is None or (cleaned_offsets and offset >= min(cleaned_offsets)):
+    for swap_name in listing.files:
+        base_offset = int(swap_name.partition(".")[0]) if _SWAP_NAME.match(swap_name) else None
+        if base_offset is None or (cleaned_offsets and base_offset >= min(cleaned_offsets)):
             continue
-        target = name.removesuffix(SWAP_SUFFIX)
-        exists = target in listing.files
-        effect = "it replaces the existing log" if exists else "no log with that name exists"
-        message = f"a broker was stopped before renaming this file to {target}: {effect}"
-        yield Finding(listing.input_file(name).name, codes.SWAP_FILE, None, message, offset=offset)
+        target_name = swap_name.removesuffix(SWAP_SUFFIX)
+        target_exists = target_name in listing.files
+        effect_text = (
+            "it replaces the existing log" if target_exists else "no log with that name exists"
+        )
+        message = f"a broker was stopped before renaming this file to {target_name}: {effect_text}"
+        yield Finding(
+            listing.input_file(swap_name).name, codes.SWAP_FILE, None, message, offset=base_offset
+        )
 
 
 def iter_non_partition_findings(listing: DirectoryListing) -> Iterator[Finding]:
     """Findings for directories that prevent a broker from starting."""
     if not is_log_directory(listing):
         return
-    for name in listing.directories:
-        if name not in _IGNORED_DIRECTORIES and parse_broker_topic_partition(name) is None:
-            message = f'{format_display_name(name)!r} does not end in "-" and a partition number'
-            display_path = listing.input_file(name).name
+    for directory_name in listing.directories:
+        if (
+            directory_name not in _IGNORED_DIRECTORIES
+            and parse_broker_topic_partition(directory_name) is None
+        ):
+            message = (
+                f'{format_display_name(directory_name)!r} does not end in "-" and a '
+                "partition number"
+            )
+            display_path = listing.input_file(directory_name).name
             yield Finding(display_path, codes.DIRECTORY_NOT_A_PARTITION, None, message)

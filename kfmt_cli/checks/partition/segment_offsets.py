@@ -24,7 +24,7 @@ class SegmentOffsetsCheck(PartitionCheck):
         self._empty_segments: list[SegmentFacts] = []
         self._previous_segment: SegmentFacts | None = None
         # The highest last offset so far, and its segment.
-        self._highest_offset: tuple[int, str] | None = None
+        self._highest_offset_and_segment: tuple[int, str] | None = None
 
     def add_segment(self, segment: SegmentFacts) -> None:
         """Add the next segment."""
@@ -39,8 +39,11 @@ class SegmentOffsetsCheck(PartitionCheck):
         # An impossible offset for the segment is damage, and proves nothing about others.
         if last_offset is not None and last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET:
             self._previous_segment = segment
-            if self._highest_offset is None or last_offset > self._highest_offset[0]:
-                self._highest_offset = last_offset, segment.name
+            if (
+                self._highest_offset_and_segment is None
+                or last_offset > self._highest_offset_and_segment[0]
+            ):
+                self._highest_offset_and_segment = last_offset, segment.name
         elif segment.size:
             self._previous_segment = None
 
@@ -64,10 +67,15 @@ class SegmentOffsetsCheck(PartitionCheck):
     def _iter_overlap_findings(self, segment: SegmentFacts) -> Iterator[Finding]:
         start_offset, first_offset = segment.base_offset, segment.offset_range.first
         start_offset = start_offset if first_offset is None else min(start_offset, first_offset)
-        if self._highest_offset is None or start_offset > self._highest_offset[0]:
+        if (
+            self._highest_offset_and_segment is None
+            or start_offset > self._highest_offset_and_segment[0]
+        ):
             return
-        highest_offset, other_name = self._highest_offset
-        message = f"starts at offset {start_offset}, but {other_name} ends at {highest_offset}"
+        highest_offset, highest_segment_name = self._highest_offset_and_segment
+        message = (
+            f"starts at offset {start_offset}, but {highest_segment_name} ends at {highest_offset}"
+        )
         last_offset = segment.offset_range.last
         if first_offset is not None and last_offset is not None and first_offset <= highest_offset:
             message += (
@@ -86,10 +94,10 @@ class SegmentOffsetsCheck(PartitionCheck):
     def _iter_gap_findings(self, segment: SegmentFacts) -> Iterator[Finding]:
         """The finding for offsets missing between two segments without gaps of their own."""
         previous_segment, offset_range = self._previous_segment, segment.offset_range
-        if previous_segment is None or self._highest_offset is None:
+        if previous_segment is None or self._highest_offset_and_segment is None:
             return
         start_offset = segment.base_offset if offset_range.first is None else offset_range.first
-        expected_offset = self._highest_offset[0] + 1
+        expected_offset = self._highest_offset_and_segment[0] + 1
         if (
             start_offset <= expected_offset
             or previous_segment.offset_range.has_holes

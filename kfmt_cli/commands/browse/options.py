@@ -13,7 +13,7 @@ from kfmt_cli.cli.options import (
     optional_paths_argument,
     topic_option,
 )
-from kfmt_cli.cli.payload_options import payload_format_options
+from kfmt_cli.cli.payload_options import add_payload_format_options
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     help="Initial colour theme; d toggles it.",
 )
 @topic_option
-@payload_format_options
+@add_payload_format_options
 @common_options("max-decompressed")
 def browse(
     paths: tuple[str, ...],
@@ -69,8 +69,11 @@ def browse(
 def _decoding_options() -> tuple[str, ...]:
     """The options for decoding keys and values, as the user gave them."""
     context = click.get_current_context()
-    names = ("key_format", "key_schema", "value_format", "value_schema", "schemas")
-    option_values = ((f"--{name.replace('_', '-')}", context.params.get(name)) for name in names)
+    parameter_names = ("key_format", "key_schema", "value_format", "value_schema", "schemas")
+    option_values = (
+        (f"--{parameter_name.replace('_', '-')}", context.params.get(parameter_name))
+        for parameter_name in parameter_names
+    )
     return tuple(
         str(argument)
         for option, value in option_values

@@ -18,11 +18,11 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.writers.build.builder import SegmentBuilder
-from kfmt_cli.writers.build.jsonl import CHUNK_BYTES, BuildLine, read_lines
-from kfmt_cli.writers.build.notes import encode_notes
+from kfmt_cli.writers.build.jsonl import LINE_CHUNK_BYTES, BuildLine, read_lines
+from kfmt_cli.writers.build.notes import iter_encoded_notes
 from kfmt_cli.writers.build.options import BuildOptions
 from kfmt_cli.writers.derived_files import write_derived_files
-from kfmt_cli.writers.output import Staging, stage_output
+from kfmt_cli.writers.output import StagingDirectory, open_staging_directory
 from kfmt_cli.writers.rolling_writer import RollingWriter, RollSettings, WrittenSnapshot
 from kfmt_cli.writers.segment_writer import SegmentWriter
 
@@ -31,7 +31,7 @@ BUILD_RESULT_TYPE = FileResultType(
 )
 
 
-def build_options(
+def parse_build_options(
     magic: str | None = None,
     compression: str | None = None,
     timestamp_type: str | None = None,
@@ -42,12 +42,12 @@ def build_options(
     """Options that shape batches; raises UsageError for unknown and for contradictory ones."""
     if unknown_names := sorted(other_options.keys() - BuildOptions.__dataclass_fields__.keys()):
         raise UsageError(f"no option named {unknown_names[0]!r}")
-    for kind, value, choices in (
+    for option_noun, option_value, known_values in (
         ("codec", compression, CODECS),
         ("timestamp type", timestamp_type, TIMESTAMP_TYPES),
     ):
-        if value is not None and value not in choices:
-            raise unknown_name_error(kind, value, choices)
+        if option_value is not None and option_value not in known_values:
+            raise unknown_name_error(option_noun, option_value, known_values)
     if transactional and producer_id is None:
         raise UsageError("--transactional needs --producer-id")
     if magic == "0" and timestamp_type == "LogAppendTime":
@@ -82,106 +82,123 @@ class BuildCommand:
         if (table_files := _find_table_files(source)) is not None:
             self._build_tables(table_files, destination, force)
             return
-        with stage_output(destination, force) as staging:
+        with open_staging_directory(destination, force) as staging:
             run.report_leftovers(staging.removed_leftovers)
             writer = RollingWriter(staging, self.roll_settings)
             builder = SegmentBuilder(self.options, writer, self.topic)
             with writer:
-                builder.build(self._iter_chunks(source))
-            if not writer.logs and not writer.snapshots:
+                builder.build_lines(self._iter_line_chunks(source))
+            if not writer.segments_by_directory and not writer.snapshots_by_directory:
                 raise InputError(f"{source}: contains no records")
-            self._write_derived_files(staging, writer.logs, writer.snapshots)
+            self._write_derived_files(
+                staging, writer.segments_by_directory, writer.snapshots_by_directory
+            )
         if builder.n_ignored_lines:
             singular = "line that is a finding or result"
             plural = "lines that are findings or results"
             ignored_text = format_count(builder.n_ignored_lines, singular, plural)
-            run.sink.note(f"skipped {ignored_text}, not log contents\n")
+            run.sink.write_to_stderr(f"skipped {ignored_text}, not log contents\n")
         if builder.assembler.n_count_mismatches:
             changed_text = format_count(builder.assembler.n_count_mismatches, "batch", "batches")
             reason = "to match the records that follow"
-            run.sink.note(f"changed records_count in {changed_text} {reason}\n")
+            run.sink.write_to_stderr(f"changed records_count in {changed_text} {reason}\n")
         run.finish()
-        run.sink.write_hint(format_count(builder.assembler.n_records, "record"), "")
+        run.sink.write_hint(format_count(builder.assembler.n_accepted_records, "record"), "")
 
-    def _iter_chunks(self, source: str) -> Iterator[list[BuildLine]]:
-        for lines in read_lines(source):
-            self.run.host.expect_bytes(CHUNK_BYTES)
-            yield lines
+    def _iter_line_chunks(self, source: str) -> Iterator[list[BuildLine]]:
+        for build_lines in read_lines(source):
+            self.run.output.expect_bytes(LINE_CHUNK_BYTES)
+            yield build_lines
 
     def _build_tables(self, table_splits: list[FileSplit], destination: str, force: bool) -> None:
         """Build DST from exported tables."""
-        from kfmt_cli.arrow.export.exported_rows import clear_row_cache, read_row_ranges
-        from kfmt_cli.arrow.restore.restored_partition import group_by_partition, restore_segments
+        from kfmt_cli.arrow.export.exported_rows import clear_row_group_cache, read_row_ranges
+        from kfmt_cli.arrow.restore.restored_partition import (
+            group_files_by_partition,
+            restore_segments,
+        )
 
         run, options = self.run, self.options
         if options != BuildOptions(compression=options.compression, now=options.now):
             raise UsageError("--compression is the only batch option that applies to Parquet")
-        partitions = group_by_partition(
-            (file, *read_row_ranges(file.path)) for file in table_splits
+        partitions = group_files_by_partition(
+            (table_split, *read_row_ranges(table_split.path)) for table_split in table_splits
         )
         if self.topic is not None and len({partition.topic for partition in partitions}) > 1:
             raise UsageError("--topic: the tables have records of several topics")
-        clear_row_cache()
-        logs: dict[str, list[SegmentWriter]] = {}
+        clear_row_group_cache()
+        writers_by_directory: dict[str, list[SegmentWriter]] = {}
         n_records = 0
-        with stage_output(destination, force) as staging:
+        with open_staging_directory(destination, force) as staging:
             run.report_leftovers(staging.removed_leftovers)
             for partition in partitions:
                 if self.topic is None:
-                    partition.check_name()
-                    directory_name = partition.name
+                    partition.require_valid_name()
+                    directory_name = partition.directory_name
                 else:  # also for a directory that is not named after a partition
                     directory_name = f"{self.topic}-{partition.partition or 0}"
                 restored_partition = restore_segments(
                     partition, staging, directory_name, self.roll_settings, options.codec
                 )
-                logs |= restored_partition.writer.logs
-                n_records += restored_partition.counts.records
-                if restored_partition.counts.missing_records or restored_partition.counts.damaged:
-                    run.host.raise_exit_code(ExitCode.FINDINGS)
-                for loss in restored_partition.counts.describe_losses():
-                    run.sink.note(f"{partition.name}: {loss}\n")
-            self._write_derived_files(staging, logs, {})
+                writers_by_directory |= restored_partition.rolling_writer.segments_by_directory
+                n_records += restored_partition.restored_counts.records
+                if (
+                    restored_partition.restored_counts.missing_records
+                    or restored_partition.restored_counts.damaged
+                ):
+                    run.output.raise_exit_code(ExitCode.FINDINGS)
+                for loss_text in restored_partition.restored_counts.describe_losses():
+                    run.sink.write_to_stderr(f"{partition.directory_name}: {loss_text}\n")
+            self._write_derived_files(staging, writers_by_directory, {})
         run.finish()
         run.sink.write_hint(format_count(n_records, "record"), "")
 
     def _write_derived_files(
         self,
-        staging: Staging,
-        logs: dict[str, list[SegmentWriter]],
-        snapshots: dict[str, list[WrittenSnapshot]],
+        staging: StagingDirectory,
+        writers_by_directory: dict[str, list[SegmentWriter]],
+        snapshots_by_directory: dict[str, list[WrittenSnapshot]],
     ) -> None:
         """Read back the complete logs and write the files derived from them."""
-        directory_names = {*logs, *snapshots}
-        is_flat = len(directory_names) == 1 and self.topic is None
-        for directory_name, segments in logs.items():
+        directory_names = {*writers_by_directory, *snapshots_by_directory}
+        has_one_directory = len(directory_names) == 1 and self.topic is None
+        for directory_name, segment_writers in writers_by_directory.items():
             index_interval_bytes = self.roll_settings.index_interval_bytes
             for rebuilt_log in write_derived_files(
-                staging, directory_name, segments, index_interval_bytes
+                staging, directory_name, segment_writers, index_interval_bytes
             ):
                 display_name = (
-                    PurePath(rebuilt_log.log.name).name if is_flat else rebuilt_log.log.name
+                    PurePath(rebuilt_log.log.name).name
+                    if has_one_directory
+                    else rebuilt_log.log.name
                 )
-                counts = {
+                result_counts = {
                     "bytes": rebuilt_log.size,
                     "batches": rebuilt_log.batches,
                     "entries": rebuilt_log.entries,
                 }
-                result = FileResult(BUILD_RESULT_TYPE, display_name, LOG_KIND.name, counts)
+                result = FileResult(BUILD_RESULT_TYPE, display_name, LOG_KIND.name, result_counts)
                 result.add_findings(rebuilt_log.findings)
-                self.run.handle_all(iter_result_events(result))
+                self.run.handle_events(iter_result_events(result))
         for snapshot in (
             snapshot
-            for directory_snapshots in snapshots.values()
+            for directory_snapshots in snapshots_by_directory.values()
             for snapshot in directory_snapshots
         ):
-            display_name = PurePath(snapshot.name).name if is_flat else snapshot.name
-            counts = {"bytes": snapshot.file.size, "batches": sum(snapshot.batch_counts)}
-            self.run.handle_event(
-                FileResult(BUILD_RESULT_TYPE, display_name, KRAFT_SNAPSHOT_KIND.name, counts)
+            display_name = (
+                PurePath(snapshot.relative_path).name
+                if has_one_directory
+                else snapshot.relative_path
             )
-        if is_flat:
-            staging.hoist_directory(Path(directory_names.pop()))
+            result_counts = {
+                "bytes": snapshot.output_file.n_bytes,
+                "batches": sum(snapshot.batches_per_append),
+            }
+            self.run.handle_event(
+                FileResult(BUILD_RESULT_TYPE, display_name, KRAFT_SNAPSHOT_KIND.name, result_counts)
+            )
+        if has_one_directory:
+            staging.move_files_to_root(Path(directory_names.pop()))
 
 
 def _find_table_files(source: str) -> list[FileSplit] | None:
@@ -199,18 +216,20 @@ def _find_table_files(source: str) -> list[FileSplit] | None:
     return table_files
 
 
-NOTES_FILE = "notes-v0.bin"
+NOTES_FILE_NAME = "notes-v0.bin"
 
 
 def build_notes(run: CommandRun, source: str, destination: str, force: bool) -> None:
     """Write DST/notes-v0.bin from lines; raises InputError, UsageError, OutputError."""
     n_messages = 0
-    with stage_output(destination, force) as staging:
+    with open_staging_directory(destination, force) as staging:
         run.report_leftovers(staging.removed_leftovers)
-        with staging.create_file(NOTES_FILE) as file:
-            for message in encode_notes(source):
-                file.write(message)
+        with staging.create_file(NOTES_FILE_NAME) as output_file:
+            for encoded_message in iter_encoded_notes(source):
+                output_file.write(encoded_message)
                 n_messages += 1
         if not n_messages:
             raise InputError(f"{source}: contains no messages")
-    run.sink.write_hint(f"{format_count(n_messages, 'message')} in {destination}/{NOTES_FILE}", "")
+    run.sink.write_hint(
+        f"{format_count(n_messages, 'message')} in {destination}/{NOTES_FILE_NAME}", ""
+    )

@@ -14,7 +14,7 @@ from kfmt_cli.cli.options import (
     force_option,
     index_interval_option,
     layout_option,
-    parse_stored_path,
+    parse_literal_path,
     validate_topic_name,
 )
 from kfmt_cli.errors import UsageError
@@ -23,7 +23,7 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
 @grouped_command(name="build", short_help="Write segments from JSON Lines or Parquet.")
 @click.argument("source", metavar="SOURCE")
-@click.argument("destination", metavar="DST", type=parse_stored_path)
+@click.argument("destination", metavar="DST", type=parse_literal_path)
 @click.option("--batch-records", type=click.IntRange(min=1), help="Maximum records per batch.")
 @click.option(
     "--batch-bytes",
@@ -122,7 +122,7 @@ def build(
         BUILD_RESULT_TYPE,
         BuildCommand,
         build_notes,
-        build_options,
+        parse_build_options,
     )
     from kfmt_cli.writers.rolling_writer import RollSettings
 
@@ -131,12 +131,12 @@ def build(
             raise UsageError(f"--layout {layout} has no batches, so batch options do not apply")
         build_notes(common.start_run(writes_files=True), source, destination, force)
         return
-    options = build_options(**batch_options)
-    defaults = RollSettings()
+    options = parse_build_options(**batch_options)
+    default_settings = RollSettings()
     roll_settings = RollSettings(
-        segment_bytes or defaults.segment_bytes,
-        segment_ms or defaults.segment_ms,
-        segment_index_bytes or defaults.segment_index_bytes,
+        segment_bytes or default_settings.segment_bytes,
+        segment_ms or default_settings.segment_ms,
+        segment_index_bytes or default_settings.segment_index_bytes,
         index_interval_bytes,
         keeps_named_segments=not any((segment_bytes, segment_ms, segment_index_bytes)),
     )

@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.latest_keys import LatestKeys
-from kfmt_cli.commands.cat.partition_tail import complete_end, tail_partition
+from kfmt_cli.broker.offsets.latest_keys import LatestKeyOffsets
+from kfmt_cli.commands.cat.partition_tail import complete_end_position, tail_partition
 from kfmt_cli.commands.cat.record_format import OutputRecord, RecordFormatter, escape_record
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.each_partition import for_each_partition, read_log_blocks
+from kfmt_cli.commands.each_partition import for_each_partition, iter_log_blocks
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.file_names import file_topic_partition
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import FindingCollector
-from kfmt_cli.log.block import Block, undamaged_data_batches
+from kfmt_cli.log.block import Block, undamaged_data_block
 from kfmt_cli.log.records import RecordColumns
-from kfmt_cli.log.selection.record_filter import record_headers
+from kfmt_cli.log.selection.record_filter import read_record_headers
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
-from kfmt_cli.render.style import escape_terminal
-from kfmt_cli.topics.payloads import PayloadReader, format_value
+from kfmt_cli.render.style import escape_unprintable
+from kfmt_cli.topics.payloads import PayloadReader, format_decoded_value
 
 MAX_DECODE_NOTES = 10  # notes about payloads that cannot be decoded
 POLL_SECONDS = 0.2
@@ -42,14 +42,14 @@ class CatCommand:
     """Decoder for keys, with its name; None to write them as stored."""
     value_decoder: tuple[str, PayloadReader] | None = None
     """Decoder for values, with its name; None to write them as stored."""
-    follow: bool = False
-    n_remaining: int | None = None
+    follows_log: bool = False
+    n_remaining_records: int | None = None
     """Total number of records to write; None for all."""
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     sleep: Callable[[float], None] = time.sleep
-    _latest_keys: LatestKeys | None = None
+    _latest_keys: LatestKeyOffsets | None = None
     """The latest records of the partition's keys, if only these are selected."""
-    _n_notes: int = 0
+    _n_undecoded_payloads: int = 0
 
     def write_paths(self, paths: tuple[str, ...]) -> None:
         """Write the records of every partition under some paths."""
@@ -57,56 +57,58 @@ class CatCommand:
             self.run,
             paths,
             self._write_partition,
-            accepts_stdin=not self.selection_options.must_read_logs and not self.follow,
+            accepts_stdin=not self.selection_options.needs_logs and not self.follows_log,
             shows_progress=True,
-            single_partition_option="--follow" if self.follow else "",
+            single_partition_option="--follow" if self.follows_log else "",
         )
-        if self._n_notes > MAX_DECODE_NOTES:
-            self.run.sink.note(
-                f"… and {self._n_notes - MAX_DECODE_NOTES} more could not be decoded\n"
+        if self._n_undecoded_payloads > MAX_DECODE_NOTES:
+            self.run.sink.write_to_stderr(
+                f"… and {self._n_undecoded_payloads - MAX_DECODE_NOTES} more could not be decoded\n"
             )
 
     def _write_partition(self, partition: Partition) -> None:
-        selection = resolve_selection(self.selection_options, partition.logs, self.limit)
+        selection = resolve_selection(
+            self.selection_options, partition.logs, self.decompression_limit
+        )
         if self.selection_options.only_latest:
-            self._latest_keys = LatestKeys()
-            self._latest_keys.add_logs(partition.logs, selection, self.limit)
+            self._latest_keys = LatestKeyOffsets()
+            self._latest_keys.add_logs(partition.logs, selection, self.decompression_limit)
         last_location = partition.logs[-1], 0
         for file in selection.select_logs(partition.logs):
             collector = FindingCollector(self.run.max_findings)
             last_location = file, 0
-            with self.run.catch_unreadable():
-                for _, block in read_log_blocks([file]):
+            with self.run.catch_input_errors():
+                for _, block in iter_log_blocks([file]):
                     self.run.report_findings(block.findings, collector)
-                    if self.follow:
-                        last_location = file, complete_end(block, last_location[1])
+                    if self.follows_log:
+                        last_location = file, complete_end_position(block, last_location[1])
                     self._write_block(file, block, selection, collector)
-                    if self.n_remaining == 0:
+                    if self.n_remaining_records == 0:
                         break
-            self.run.report_suppressed(file.name, collector)
-            if self.n_remaining == 0:
+            self.run.report_suppressed_findings(file.name, collector)
+            if self.n_remaining_records == 0:
                 return
-        if self.follow:
+        if self.follows_log:
             collector = FindingCollector(self.run.max_findings)
             for file, block in tail_partition(
                 partition, last_location, lambda: self.sleep(POLL_SECONDS)
             ):
                 self._write_block(file, block, selection, collector)
-                if self.n_remaining == 0:
+                if self.n_remaining_records == 0:
                     return
 
     def _write_block(
         self, file: InputFile, block: Block, selection: Selection, collector: FindingCollector
     ) -> None:
         """Write the selected records of a block."""
-        topic, partition = file_topic_partition(file.path)
-        topic_partition = topic or "", -1 if partition is None else partition
+        topic, partition_index = file_topic_partition(file.path)
+        topic_partition = topic or "", -1 if partition_index is None else partition_index
         for batch_run, records in selection.iter_candidate_runs(
-            undamaged_data_batches(block), self.limit
+            undamaged_data_block(block), self.decompression_limit
         ):
             self.run.report_findings([*batch_run.findings, *records.findings], collector)
             self._write_records(batch_run, records, selection, topic_partition)
-            if self.n_remaining == 0:
+            if self.n_remaining_records == 0:
                 return
 
     def _write_records(
@@ -121,10 +123,12 @@ class CatCommand:
         if selection:
             selected_rows = np.flatnonzero(selection.record_mask(batch_run, records))
         if self._latest_keys is not None:
-            selected_rows = selected_rows[self._latest_keys.latest_mask(records, selected_rows)]
-        if self.n_remaining is not None:
-            selected_rows = selected_rows[: self.n_remaining]
-            self.n_remaining -= len(selected_rows)
+            selected_rows = selected_rows[
+                self._latest_keys.latest_record_mask(records, selected_rows)
+            ]
+        if self.n_remaining_records is not None:
+            selected_rows = selected_rows[: self.n_remaining_records]
+            self.n_remaining_records -= len(selected_rows)
         if not len(selected_rows):
             return
         column_names = (
@@ -132,8 +136,8 @@ class CatCommand:
             *("key", "key_size", "value", "value_size"),
         )
         columns = (rows[name][selected_rows].tolist() for name in column_names)
-        data, lines = records.data, []
-        is_terminal = self.run.host.width is not None
+        record_bytes, chunks = records.data, []
+        is_terminal = self.run.output.width is not None
         has_headers = "headers" in rows.index_by_name and bool(
             (rows.headers[selected_rows] > 0).any()
         )
@@ -141,7 +145,7 @@ class CatCommand:
             row,
             offset,
             timestamp,
-            has_time,
+            has_timestamp,
             timestamp_type,
             key_position,
             key_size,
@@ -151,22 +155,26 @@ class CatCommand:
             record = OutputRecord(
                 *topic_partition,
                 offset,
-                timestamp if has_time else -1,
-                self._decode_payload(self.key_decoder, data, key_position, key_size, offset),
-                self._decode_payload(self.value_decoder, data, value_position, value_size, offset),
+                timestamp if has_timestamp else -1,
+                self._decode_payload(
+                    self.key_decoder, record_bytes, key_position, key_size, offset
+                ),
+                self._decode_payload(
+                    self.value_decoder, record_bytes, value_position, value_size, offset
+                ),
                 key_size,
                 value_size,
-                record_headers(records, row) if has_headers else [],
+                read_record_headers(records, row) if has_headers else [],
                 timestamp_type,
             )
-            lines.append(self.format_record(escape_record(record) if is_terminal else record))
-        self.run.sink.flush()
-        self.run.host.write(b"".join(lines))
+            chunks.append(self.format_record(escape_record(record) if is_terminal else record))
+        self.run.sink.flush_texts()
+        self.run.output.write(b"".join(chunks))
 
     def _decode_payload(
         self,
         decoder: tuple[str, PayloadReader] | None,
-        data: bytes,
+        record_bytes: bytes,
         position: int,
         size: int,
         offset: int,
@@ -174,16 +182,17 @@ class CatCommand:
         """A key or value to write, decoded if possible, otherwise as stored."""
         if size < 0:
             return None
-        stored_payload = data[position : position + size]
+        stored_payload = record_bytes[position : position + size]
         if decoder is None:
             return stored_payload
-        name, decode = decoder
+        format_name, decode_bytes = decoder
         try:
-            return format_value(decode(stored_payload)).encode()
+            return format_decoded_value(decode_bytes(stored_payload)).encode()
         except ValueError as error:
-            self._n_notes += 1
-            if self._n_notes <= MAX_DECODE_NOTES:
-                self.run.sink.note(
-                    f"offset {offset}: cannot be decoded as {name}: {escape_terminal(str(error))}\n"
+            self._n_undecoded_payloads += 1
+            if self._n_undecoded_payloads <= MAX_DECODE_NOTES:
+                self.run.sink.write_to_stderr(
+                    f"offset {offset}: cannot be decoded as {format_name}: "
+                    f"{escape_unprintable(str(error))}\n"
                 )
             return stored_payload

@@ -10,7 +10,7 @@ import click
 
 from kfmt_cli.cli.grouped_options import GroupedCommand
 from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
-from kfmt_cli.cli.payload_options import payload_format_options
+from kfmt_cli.cli.payload_options import add_payload_format_options
 from kfmt_cli.cli.selection_options import add_selection_options
 from kfmt_cli.errors import UsageError
 
@@ -50,7 +50,7 @@ DEFAULT_FORMAT = "%s\\n"
     "64 bytes of memory per key.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
-@payload_format_options
+@add_payload_format_options
 @click.option(
     "--follow", is_flag=True, help="Keep reading as the broker appends, until interrupted."
 )
@@ -83,10 +83,10 @@ def cat(
 
     if json_ and form is not None:
         raise UsageError("--json cannot be combined with --form")
-    if latest and asked.last_n is not None:
+    if latest and asked.n_last_records is not None:
         raise UsageError("--latest cannot be combined with --last")
     asked = replace(asked, only_latest=latest)
-    if follow and (len(paths) > 1 or asked.must_read_logs):
+    if follow and (len(paths) > 1 or asked.needs_logs):
         raise UsageError(
             "--follow needs exactly one PATH, and cannot be combined with --last, --latest or "
             "--isolation read_committed"

@@ -24,7 +24,7 @@ def tail_partition(
     while True:
         has_new_batches = False
         for block in _iter_complete_blocks(file, position):
-            position = complete_end(block, position)
+            position = complete_end_position(block, position)
             has_new_batches = True
             yield file, block
         if has_new_batches:
@@ -36,11 +36,12 @@ def tail_partition(
             on_idle()
 
 
-def complete_end(block: Block, previous_end: int) -> int:
-    """Position after the last batch of a block that is complete; `previous_end` if none is."""
+def complete_end_position(block: Block, previous_end_position: int) -> int:
+    """Position after the last batch of a block that is complete; `previous_end_position` if none
+    is."""
     batches = block.batches
     complete_mask = batches.crc_valid == 1
-    return int((batches.position + batches.size)[complete_mask].max(initial=previous_end))
+    return int((batches.position + batches.size)[complete_mask].max(initial=previous_end_position))
 
 
 def _iter_complete_blocks(file: InputFile, position: int) -> Iterator[Block]:
@@ -64,4 +65,4 @@ def _iter_complete_blocks(file: InputFile, position: int) -> Iterator[Block]:
 def _find_next_log(partition: Partition, file: InputFile) -> InputFile | None:
     """The next log, once the broker has rolled; otherwise None."""
     logs = list_directory(str(partition.directory), display_prefix="").logs
-    return next((log for log in logs if log.base_or_zero > file.base_or_zero), None)
+    return next((log for log in logs if log.base_offset_or_zero > file.base_offset_or_zero), None)

@@ -10,8 +10,8 @@ from struct import pack
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.style import escape_terminal
-from kfmt_cli.rows.columnar_rows import encode_text
+from kfmt_cli.render.style import escape_unprintable
+from kfmt_cli.rows.columnar_rows import text_and_encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def escape_record(record: OutputRecord) -> OutputRecord:
     """A record safe for a terminal: control characters are escaped, except line ends."""
     return replace(
         record,
-        topic=escape_terminal(record.topic),
+        topic=escape_unprintable(record.topic),
         key=_escape_payload(record.key),
         value=_escape_payload(record.value),
         headers=[
@@ -49,15 +49,17 @@ def escape_record(record: OutputRecord) -> OutputRecord:
     )
 
 
-def _escape_payload(data: bytes | None) -> bytes | None:
-    if data is None:
+def _escape_payload(payload: bytes | None) -> bytes | None:
+    if payload is None:
         return None
-    lines = data.decode("utf-8", "backslashreplace").split("\n")
-    return "\n".join("\t".join(map(escape_terminal, line.split("\t"))) for line in lines).encode()
+    lines = payload.decode("utf-8", "backslashreplace").split("\n")
+    return "\n".join(
+        "\t".join(map(escape_unprintable, line.split("\t"))) for line in lines
+    ).encode()
 
 
-def _format_headers(record: OutputRecord, null: bytes) -> bytes:
-    pairs = (key + b"=" + (null if value is None else value) for key, value in record.headers)
+def _format_headers(record: OutputRecord, null_bytes: bytes) -> bytes:
+    pairs = (key + b"=" + (null_bytes if value is None else value) for key, value in record.headers)
     return b",".join(pairs)
 
 
@@ -81,31 +83,31 @@ _FORMAT_PART = re.compile(
 )
 
 
-def compile_format(format_string: str, null: bytes) -> RecordFormatter:
-    """Compile a format string into a function that formats a record; raises UsageError. null: the
-    bytes to write for null."""
+def compile_format(format_string: str, null_bytes: bytes) -> RecordFormatter:
+    """Compile a format string into a function that formats a record; raises UsageError. null_bytes:
+    the bytes to write for null."""
     formatters: list[Callable[[OutputRecord, bytes], bytes] | bytes] = []
     for match in _FORMAT_PART.finditer(format_string):
         group_name = match.lastgroup or ""
-        text = match[group_name]
+        part_text = match[group_name]
         if group_name == "token":
-            if text not in FORMAT_TOKENS:
+            if part_text not in FORMAT_TOKENS:
                 choices = " ".join(f"%{token}" for token in FORMAT_TOKENS)
-                raise UsageError(f"-f: unknown %{text}; choose from {choices}")
-            formatters.append(FORMAT_TOKENS[text][1])
+                raise UsageError(f"-f: unknown %{part_text}; choose from {choices}")
+            formatters.append(FORMAT_TOKENS[part_text][1])
         elif group_name == "byte":
             try:
-                formatters.append(bytes([int(text, 16)]))
+                formatters.append(bytes([int(part_text, 16)]))
             except ValueError:
                 raise UsageError(f"-f: {match[0]!r} is not a byte escape such as \\x1f") from None
         else:
             formatters.append(
-                _BYTES_BY_ESCAPE[text] if group_name == "escape" else os.fsencode(text)
+                _BYTES_BY_ESCAPE[part_text] if group_name == "escape" else os.fsencode(part_text)
             )
 
     def format_record(record: OutputRecord) -> bytes:
         return b"".join(
-            formatter if isinstance(formatter, bytes) else formatter(record, null)
+            formatter if isinstance(formatter, bytes) else formatter(record, null_bytes)
             for formatter in formatters
         )
 
@@ -124,21 +126,21 @@ def format_kcat_json(record: OutputRecord) -> bytes:
         "broker": -1,
     }
     if record.headers:
-        encoded_headers = [_payload_text(data) for header in record.headers for data in header]
+        encoded_headers = [_encode_payload(data) for header in record.headers for data in header]
         row["headers"] = [text for text, _ in encoded_headers]
         if any(encoding is not None for _, encoding in encoded_headers):
             row["headers_encoding"] = [encoding for _, encoding in encoded_headers]
-    for name, data in (("key", record.key), ("payload", record.value)):
-        row[name], encoding = _payload_text(data)
+    for member_name, payload in (("key", record.key), ("payload", record.value)):
+        row[member_name], encoding = _encode_payload(payload)
         if encoding is not None:
-            row[f"{name}_encoding"] = encoding
+            row[f"{member_name}_encoding"] = encoding
     return json_text(row).encode() + b"\n"
 
 
 _TIMESTAMP_TYPES = {0: "create", 1: "logappend"}
 
 
-def _payload_text(data: bytes | None) -> tuple[str | None, str | None]:
+def _encode_payload(payload: bytes | None) -> tuple[str | None, str | None]:
     """Bytes as text, and the name of the encoding if they are not valid UTF-8."""
-    text, encoding = (None, None) if data is None else encode_text(data, "auto")
+    text, encoding = (None, None) if payload is None else text_and_encoding(payload, "auto")
     return text, encoding or None

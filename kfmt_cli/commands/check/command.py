@@ -23,7 +23,7 @@ from kfmt_cli.commands.check.result_output import show_check_results
 from kfmt_cli.commands.check.segment_processor import (
     SegmentCheckProcessor,
     SegmentGroup,
-    segment_sizes,
+    measure_segments,
     segments_in,
 )
 from kfmt_cli.commands.command_run import CommandRun
@@ -32,11 +32,11 @@ from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import (
     DirectoryListing,
     file_size,
-    format_no_log,
+    format_no_logs_message,
     is_segment_log,
 )
 from kfmt_cli.disk.file_names import path_identity
-from kfmt_cli.disk.input_paths import InputPath, normalize_parent, resolve_paths
+from kfmt_cli.disk.input_paths import InputPath, resolve_paths, resolve_trailing_parent
 from kfmt_cli.disk.kinds import INDEX_KINDS, UNKNOWN_KIND, is_transient_file
 from kfmt_cli.disk.kinds.kind import LEFTOVER_SUFFIXES, InputFile
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KINDS
@@ -56,12 +56,12 @@ from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_T
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.stat.shape_totals import LogNumbersCache
+    from kfmt_cli.commands.stat.shape_totals import LogSummaryCache
 
 # A file of unknown type is read as a log; reading fails if it is not one.
-_LOG_KINDS = LOG_KINDS | {UNKNOWN_KIND}
+_POSSIBLE_LOG_KINDS = LOG_KINDS | {UNKNOWN_KIND}
 # Findings that a running broker causes briefly at the end of a log it is writing.
-_ACTIVE_TAIL_CODES = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
+_ACTIVE_LOG_END_CODES = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 
 @dataclass(slots=True)
@@ -70,26 +70,26 @@ class CheckCommand:
 
     run: CommandRun
     jobs: int = 1
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
     explicit_version: PredictedVersion | None = None
     """The version that the user named."""
     max_findings: int = MAX_FINDINGS
     is_shown_code: Callable[[str], bool] = lambda _: True
     """Whether findings with this code count."""
-    with_fingerprints: bool = False
+    needs_fingerprints: bool = False
     """Whether to compute fingerprints of the logs, to compare replicas afterwards."""
-    log_counts: LogNumbersCache | None = None
+    log_summaries: LogSummaryCache | None = None
     """Receives the statistics of healthy logs, for `stat`."""
     _result_by_name: dict[str, DirectoryCheckResult] = field(default_factory=dict)
     _size_by_name: dict[str, int] = field(default_factory=dict)
     _listed_directories: set[str] = field(default_factory=set)
-    _explicit_files: set[str] = field(default_factory=set)
+    _explicit_file_identities: set[str] = field(default_factory=set)
     # Reported after the findings about logs.
     _index_findings: list[FindingCollector] = field(default_factory=list)
     _history_findings: list[Finding] = field(default_factory=list)
 
-    def check_and_show(self, paths: tuple[str, ...]) -> ExitCode:
+    def check_and_show_paths(self, paths: tuple[str, ...]) -> ExitCode:
         """Check everything under some paths and show the result. Returns the exit code; raises
         UsageError."""
         self.run.sink.begin_results(CHECK_RESULT)
@@ -102,66 +102,70 @@ class CheckCommand:
         with the same id belong to one broker and are not copies."""
         # A directory's name and its neighbours matter.
         normalized_paths = [
-            normalize_parent(path) if isinstance(path, str) else path for path in paths
+            resolve_trailing_parent(path) if isinstance(path, str) else path for path in paths
         ]
         input_paths = list(
-            resolve_paths(normalized_paths, self.run.report_unreadable, includes_duplicates=True)
+            resolve_paths(normalized_paths, self.run.report_input_error, includes_duplicates=True)
         )
         listings = self._distinct_listings(input_paths)
         self._report_missing_logs(input_paths, listings)
-        groups = self._segment_groups(input_paths, listings)
+        segment_groups = self._create_segment_groups(input_paths, listings)
         explicit_paths = frozenset(
             str(Path(input_path.path))
             for input_path in input_paths
             if input_path.file is None and not is_tiered(input_path.path)
         )
-        self._explicit_files = {
+        self._explicit_file_identities = {
             path_identity(input_path.path)
             for input_path in input_paths
             if input_path.file is not None
         }
-        results = CheckResults(
+        check_results = CheckResults(
             self._result_by_name,
             self._add_finding,
             self._directory_result,
-            self._report_unread,
+            self._report_unread_input,
             self.index_interval_bytes,
             _read_log_directories(listings, explicit_paths),
             self.explicit_version,
         )
-        sized_segments = segment_sizes(groups)
+        sized_segments = measure_segments(segment_groups)
         total_bytes = sum(size for _, size in sized_segments)
-        with self.run.host.progress(total_bytes) as progress:
+        with self.run.output.progress(total_bytes) as progress:
             processor = SegmentCheckProcessor(self._segment_checker)
             n_processes = useful_process_count(self.jobs, total_bytes)
-            outcomes_in_order = process_items(
+            segment_outcomes = process_items(
                 processor, sized_segments, n_processes, progress.on_progress
             )
-            for group in groups:
-                self._check_group(group, outcomes_in_order, results, progress.on_progress)
+            for segment_group in segment_groups:
+                self._check_segment_group(
+                    segment_group, segment_outcomes, check_results, progress.on_progress
+                )
         for collector in self._index_findings:
             self._add_findings(collector)
-            self._add_suppressed(collector)
+            self._count_suppressed(collector)
         for listing in listings:
             self._check_other_files(listing.input_file(name) for name in listing.regular_files)
         files = (input_path.file for input_path in input_paths if input_path.file is not None)
         self._check_other_files(file for file in files if file.kind not in SEGMENT_KINDS)
         self._add_findings(self._history_findings)
-        results.check_lost_offsets(listings)
-        results.predict_starts(listings, explicit_paths if is_one_broker else frozenset())
-        results.check_checkpoints(listings)
-        results.report_unreadable()
-        return results
+        check_results.check_lost_offsets(listings)
+        check_results.predict_starts(listings, explicit_paths if is_one_broker else frozenset())
+        check_results.check_checkpoints(listings)
+        check_results.report_unreadable()
+        return check_results
 
     @property
     def _segment_checker(self) -> SegmentChecker:
-        log_checker = LogChecker(True, self.limit, self.jobs)
-        index_checker = IndexChecker(self.limit, self.index_interval_bytes, self.max_findings)
+        log_checker = LogChecker(True, self.decompression_limit, self.jobs)
+        index_checker = IndexChecker(
+            self.decompression_limit, self.index_interval_bytes, self.max_findings
+        )
         return SegmentChecker(
             log_checker,
             index_checker,
-            self.with_fingerprints,
-            None if self.log_counts is None else self.log_counts.shape_factory,
+            self.needs_fingerprints,
+            None if self.log_summaries is None else self.log_summaries.shape_factory,
         )
 
     def _distinct_listings(self, input_paths: list[InputPath]) -> list[DirectoryListing]:
@@ -186,14 +190,14 @@ class CheckCommand:
                 continue
             # An empty directory named together with a log directory may be a new log directory.
             if not (has_log_directory and _are_empty(input_path.directories)):
-                self.run.report_unreadable(format_no_log(input_path.path))
+                self.run.report_input_error(format_no_logs_message(input_path.path))
 
-    def _segment_groups(
+    def _create_segment_groups(
         self, input_paths: list[InputPath], listings: list[DirectoryListing]
     ) -> list[SegmentGroup]:
         """The distinct segments to read, in the order of the paths."""
-        selected_ids = set(map(id, listings))
-        groups: list[SegmentGroup] = []
+        listing_ids = set(map(id, listings))
+        segment_groups: list[SegmentGroup] = []
         index_segments: list[Segment] = []
         for input_path in input_paths:
             if input_path.file is not None:
@@ -203,112 +207,124 @@ class CheckCommand:
                 if segment is not None and input_path.file.kind in INDEX_KINDS:
                     index_segments.append(segment)
                 elif segment is not None:
-                    groups.append(SegmentGroup(None, [segment]))
-            groups += (
+                    segment_groups.append(SegmentGroup(None, [segment]))
+            segment_groups += (
                 SegmentGroup(listing, segments_in(listing))
                 for listing in input_path.directories
-                if id(listing) in selected_ids
+                if id(listing) in listing_ids
             )
-        visited: set[str] = set()
-        for group in sorted(groups, key=lambda group: group.listing is None):
-            group.segments = list(_iter_unvisited(group.segments, visited))
+        visited_paths: set[str] = set()
+        for group in sorted(segment_groups, key=lambda group: group.listing is None):
+            group.segments = list(_iter_unvisited_segments(group.segments, visited_paths))
         # If the user named an index, its log is not checked.
-        for segment in _iter_unvisited(index_segments, visited):
+        for segment in _iter_unvisited_segments(index_segments, visited_paths):
             self._index_findings += self._check_indexes(segment)
-        return groups
+        return segment_groups
 
     def _find_segment(self, input_path: InputPath, file: InputFile) -> Segment | None:
         """The segment of a file that the user named; None if the file belongs to no log."""
         if file.kind in SEGMENT_KINDS:
-            with InputErrorHandler(self._report_unread):
+            with InputErrorHandler(self._report_unread_input):
                 return next(input_path.iter_segments())
-        return Segment(file, index_kinds=frozenset()) if file.kind in _LOG_KINDS else None
+        return (
+            Segment(file, requested_index_kinds=frozenset())
+            if file.kind in _POSSIBLE_LOG_KINDS
+            else None
+        )
 
-    def _check_group(
+    def _check_segment_group(
         self,
-        group: SegmentGroup,
-        outcomes_in_order: Iterator[WorkOutcome[CheckOutcome[SegmentCheckResult]]],
-        results: CheckResults,
+        segment_group: SegmentGroup,
+        segment_outcomes: Iterator[WorkOutcome[CheckOutcome[SegmentCheckResult]]],
+        check_results: CheckResults,
         on_progress: Callable[[int], None],
     ) -> None:
         """Check the segments of a directory, individually and relative to each other."""
         directory_checks = DirectoryChecks()
         history_checks: list[HistoryCheck] | None = None
-        for segment in group.segments:
-            outcome = next(outcomes_in_order)
+        for segment in segment_group.segments:
+            outcome = next(segment_outcomes)
             if segment.log is None:
                 self._index_findings += self._check_indexes(segment)
                 continue
-            segment_result = self._check_segment(segment, segment.log, outcome, on_progress)
+            segment_result = self._report_segment(segment, segment.log, outcome, on_progress)
             directory_checks.add_log(
                 segment.log, None if segment_result is None else segment_result.log_result
             )
-            if group.listing is not None and is_segment_log(segment.log):
+            if segment_group.listing is not None and is_segment_log(segment.log):
                 if history_checks is None:
-                    history_checks = results.create_history_checks(group.listing)
+                    history_checks = check_results.create_history_checks(segment_group.listing)
                 if segment_result is not None and segment_result.history is not None:
-                    directory_result = self._result_by_name[group.listing.name]
+                    directory_result = self._result_by_name[segment_group.listing.name]
                     directory_result.has_transactions |= segment_result.history.has_transactions
                     if (fingerprint := segment_result.history.log_fingerprint) is not None:
                         directory_result.fingerprints.append(fingerprint)
-                    for check in history_checks:
-                        self._history_findings += check.check_log(segment_result.history)
-        if group.listing is None:
+                    for history_check in history_checks:
+                        self._history_findings += history_check.check_log(segment_result.history)
+        if segment_group.listing is None:
             return
-        self._add_findings(directory_checks.finish(group.listing, self._explicit_files))
-        for check in history_checks or ():
-            self._history_findings += check.finish()
+        self._add_findings(
+            directory_checks.final_findings(segment_group.listing, self._explicit_file_identities)
+        )
+        for history_check in history_checks or ():
+            self._history_findings += history_check.finish()
 
-    def _check_segment(
+    def _report_segment(
         self,
         segment: Segment,
-        log: InputFile,
+        log_file: InputFile,
         outcome: WorkOutcome[CheckOutcome[SegmentCheckResult]],
         on_progress: Callable[[int], None],
     ) -> SegmentCheckResult | None:
         """Report on one segment; None if its log could not be read."""
         findings: list[Finding] = []
         if outcome is None:
-            self._size_by_name[log.name] = file_size(log)
-            capture = ReturnCapture(self._segment_checker.iter_findings(segment, on_progress))
-            self._add_findings(capture)
-            result = capture.value
+            self._size_by_name[log_file.name] = file_size(log_file)
+            finding_capture = ReturnCapture(
+                self._segment_checker.iter_findings(segment, on_progress)
+            )
+            self._add_findings(finding_capture)
+            segment_result = finding_capture.value
         else:
-            result, findings = (outcome, findings) if isinstance(outcome, InputError) else outcome
-        if isinstance(result, InputError):
+            segment_result, findings = (
+                (outcome, findings) if isinstance(outcome, InputError) else outcome
+            )
+        if isinstance(segment_result, InputError):
             self._add_findings(findings)
-            self._report_unread(result)
-            if isinstance(result, UnreadableBytesError):
-                self._directory_result(log.name).n_partly_read += 1
-            with InputErrorHandler(self._report_unread):  # its indexes may also be unreadable
+            self._report_unread_input(segment_result)
+            if isinstance(segment_result, UnreadableBytesError):
+                self._directory_result(log_file.name).n_partly_read_logs += 1
+            with InputErrorHandler(self._report_unread_input):  # its indexes may also be unreadable
                 self._segment_checker.index_checker.read_indexes(segment)
             return None
-        if self.log_counts is not None and result.numbers is not None:
-            self.log_counts.numbers_by_path[log.path] = result.numbers
-        self._add_log_result(log, result.log_result)
+        if self.log_summaries is not None and segment_result.numbers is not None:
+            self.log_summaries.summary_by_path[log_file.path] = segment_result.numbers
+        self._add_log_result(log_file, segment_result.log_result)
         self._add_findings(findings)
-        self._index_findings += result.index_findings
-        if result.index_error is not None:
-            self._report_unread(result.index_error)
-        return result
+        self._index_findings += segment_result.index_findings
+        if segment_result.index_error is not None:
+            self._report_unread_input(segment_result.index_error)
+        return segment_result
 
     def _check_indexes(self, segment: Segment) -> list[FindingCollector]:
         """Findings about indexes whose log is missing or not checked."""
-        with InputErrorHandler(self._report_unread):
-            results = self._segment_checker.index_checker.iter_results(segment, lambda _: None)
-            return [result.findings for result in results]
+        with InputErrorHandler(self._report_unread_input):
+            index_results = self._segment_checker.index_checker.iter_results(
+                segment, lambda _: None
+            )
+            return [index_result.findings for index_result in index_results]
         return []
 
     def _get_or_create_result(
-        self, name: str, path: str, listing: DirectoryListing | None = None
+        self, directory_name: str, path: str, listing: DirectoryListing | None = None
     ) -> DirectoryCheckResult:
         """The result for a directory, created if missing."""
-        if name not in self._result_by_name:
+        if directory_name not in self._result_by_name:
             collector = FindingCollector(self.max_findings)
-            self._result_by_name[name] = DirectoryCheckResult(
-                name, path, listing, findings=collector
+            self._result_by_name[directory_name] = DirectoryCheckResult(
+                directory_name, path, listing, findings=collector
             )
-        return self._result_by_name[name]
+        return self._result_by_name[directory_name]
 
     def _directory_result(self, file_name: str) -> DirectoryCheckResult:
         """The result for the directory of a file."""
@@ -317,7 +333,7 @@ class CheckCommand:
         directory = file_name.rpartition("/")[0] or "."
         return self._get_or_create_result(directory, directory)
 
-    def _report_unread(self, error: InputError) -> None:
+    def _report_unread_input(self, error: InputError) -> None:
         """Report an unreadable input, unless it was deleted meanwhile."""
         # A file that was listed in a directory existed a moment ago.
         if error.is_missing and str(Path(error.file).parent) in self._listed_directories:
@@ -325,7 +341,7 @@ class CheckCommand:
                 f"{format_display_name(error.file)} was deleted while kfmt was reading it"
             )
             return
-        self.run.report_unreadable(str(error))
+        self.run.report_input_error(str(error))
 
     def _add_findings(self, findings: Iterable[Finding]) -> None:
         """Report findings; predictions use only the first ones of each file and kind."""
@@ -333,50 +349,54 @@ class CheckCommand:
         for finding in findings:
             self._add_finding(finding, collector_by_file[finding.file].count_and_admit(finding))
 
-    def _add_suppressed(self, collector: FindingCollector) -> None:
+    def _count_suppressed(self, collector: FindingCollector) -> None:
         """Count the findings about an index that its collector suppressed."""
-        for code, n_suppressed in collector.iter_suppressed():
-            result = self._directory_result(collector.shown_findings[0].file)
+        for code, n_suppressed in collector.iter_suppressed_counts():
+            directory_result = self._directory_result(collector.shown_findings[0].file)
             if self.is_shown_code(code.name):
-                result.add(code, n_suppressed)
-                result.findings.suppress(code, n_suppressed)
+                directory_result.count_findings(code, n_suppressed)
+                directory_result.findings.count_suppressed(code, n_suppressed)
             else:
-                result.n_hidden += n_suppressed
+                directory_result.n_hidden_findings += n_suppressed
 
-    def _add_finding(self, finding: Finding, is_evaluated: bool = True) -> None:
-        result = self._directory_result(finding.file)
-        if finding.code in _ACTIVE_TAIL_CODES and self._has_grown(result, finding.file):
+    def _add_finding(self, finding: Finding, is_for_predictions: bool = True) -> None:
+        directory_result = self._directory_result(finding.file)
+        if finding.code in _ACTIVE_LOG_END_CODES and self._has_file_grown(
+            directory_result, finding.file
+        ):
             message = "the file was being written to; its end was not checked"
             finding = Finding(finding.file, FILE_GREW, finding.position, message)
-        if is_evaluated:
-            result.all_findings.append(finding)
+        if is_for_predictions:
+            directory_result.all_findings.append(finding)
         if self.is_shown_code(finding.code.name):
-            result.add(finding.code)
-            result.findings.add_all([finding])
+            directory_result.count_findings(finding.code)
+            directory_result.findings.add_findings([finding])
         else:
-            result.n_hidden += 1
+            directory_result.n_hidden_findings += 1
 
-    def _has_grown(self, result: DirectoryCheckResult, file_name: str) -> bool:
+    def _has_file_grown(self, directory_result: DirectoryCheckResult, file_name: str) -> bool:
         """Whether a file has grown since it was read."""
         previous_size = self._size_by_name.get(file_name)
-        if previous_size is None or result.listing is None:
+        if previous_size is None or directory_result.listing is None:
             return False
-        current_size = file_size(result.listing.input_file(file_name.rpartition("/")[2]))
+        current_size = file_size(directory_result.listing.input_file(file_name.rpartition("/")[2]))
         return current_size > previous_size
 
-    def _add_log_result(self, file: InputFile, log_result: LogCheckResult) -> None:
-        result = self._directory_result(file.name)
-        self._size_by_name[file.name] = log_result.bytes
-        result.bytes += log_result.bytes
+    def _add_log_result(self, log_file: InputFile, log_result: LogCheckResult) -> None:
+        directory_result = self._directory_result(log_file.name)
+        self._size_by_name[log_file.name] = log_result.bytes
+        directory_result.bytes += log_result.bytes
         # The log contains the state in a snapshot, or did.
-        result.records += log_result.records if file.kind is not KRAFT_SNAPSHOT_KIND else 0
-        if is_segment_log(file):
-            base_offset = file.base_or_zero
-            result.segments += 1
-            first, last = log_result.offset_range.first, log_result.offset_range.last
-            result.offset_intervals[base_offset] = (
-                base_offset if first is None else first,
-                base_offset if last is None else last + 1,
+        directory_result.records += (
+            log_result.records if log_file.kind is not KRAFT_SNAPSHOT_KIND else 0
+        )
+        if is_segment_log(log_file):
+            base_offset = log_file.base_offset_or_zero
+            directory_result.segments += 1
+            first_offset, last_offset = log_result.offset_range.first, log_result.offset_range.last
+            directory_result.offset_intervals[base_offset] = (
+                base_offset if first_offset is None else first_offset,
+                base_offset if last_offset is None else last_offset + 1,
             )
 
     def _check_other_files(self, files: Iterable[InputFile]) -> None:
@@ -387,21 +407,23 @@ class CheckCommand:
                     message = "leftover file: a broker had finished with it, or never completed it"
                     self._add_finding(Finding(file.name, codes.LEFT_OVER_FILE, None, message))
                 continue
-            if file.kind in SEGMENT_KINDS or file.kind.holds_batches or file.kind.read is None:
+            if file.kind in SEGMENT_KINDS or file.kind.has_batches or file.kind.reader is None:
                 continue
             if file.kind is UNKNOWN_KIND:
                 continue
-            with InputErrorHandler(self._report_unread):
-                self._add_findings(file.kind.read(file).findings)
+            with InputErrorHandler(self._report_unread_input):
+                self._add_findings(file.kind.reader(file).findings)
 
 
-def _iter_unvisited(segments: Iterable[Segment], visited: set[str]) -> Iterator[Segment]:
-    """The segments not seen before, by real path; adds them to `visited`."""
+def _iter_unvisited_segments(
+    segments: Iterable[Segment], visited_paths: set[str]
+) -> Iterator[Segment]:
+    """The segments not seen before, by real path; adds them to `visited_paths`."""
     for segment in segments:
-        path = segment.identity
-        if path not in visited:
+        segment_path = segment.identity_path
+        if segment_path not in visited_paths:
             yield segment
-            visited.add(path)
+            visited_paths.add(segment_path)
 
 
 def _read_log_directories(
@@ -427,19 +449,23 @@ def _are_empty(listings: list[DirectoryListing]) -> bool:
 
 def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:
     """A test whether findings with this code count; raises UsageError for an unknown one."""
-    from kfmt_cli.checks.registry import codes_by_name
+    from kfmt_cli.checks.registry import finding_code_by_name
 
-    shown_codes, hidden_codes = (frozenset(map(str.lower, names)) for names in (only, ignore))
-    code_names = codes_by_name() if shown_codes or hidden_codes else ()
-    for name in sorted(shown_codes | hidden_codes):
-        if name not in code_names:
+    shown_codes, hidden_codes = (
+        frozenset(map(str.lower, option_values)) for option_values in (only, ignore)
+    )
+    code_names = finding_code_by_name() if shown_codes or hidden_codes else ()
+    for code_name in sorted(shown_codes | hidden_codes):
+        if code_name not in code_names:
             from difflib import get_close_matches
 
-            candidates = get_close_matches(name, code_names, 3, 0.6)
+            similar_names = get_close_matches(code_name, code_names, 3, 0.6)
             hint = (
-                f"did you mean {' or '.join(candidates)}?"
-                if candidates
+                f"did you mean {' or '.join(similar_names)}?"
+                if similar_names
                 else "run kfmt explain to list all"
             )
-            raise UsageError(f"no finding named {name!r}; {hint}")
-    return lambda name: (not shown_codes or name in shown_codes) and name not in hidden_codes
+            raise UsageError(f"no finding named {code_name!r}; {hint}")
+    return lambda code_name: (
+        (not shown_codes or code_name in shown_codes) and code_name not in hidden_codes
+    )

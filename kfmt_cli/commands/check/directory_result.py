@@ -34,7 +34,7 @@ class DirectoryCheckResult(SeverityCounts):
     findings: FindingCollector = field(default_factory=FindingCollector)
     all_findings: list[Finding] = field(default_factory=list)
     """The first findings of each file and kind, including those hidden by --only or --ignore."""
-    n_hidden: int = 0
+    n_hidden_findings: int = 0
     """Number of findings hidden by --only or --ignore."""
     offset_intervals: dict[int, tuple[int, int]] = field(default_factory=dict)
     """First offset and end offset of each log, by base offset."""
@@ -42,9 +42,9 @@ class DirectoryCheckResult(SeverityCounts):
     fingerprints: list[LogFingerprint] = field(default_factory=list)
     """Fingerprints of the readable logs, in order."""
     lost_offsets: list[tuple[int, int]] = field(default_factory=list)
-    n_partly_read: int = 0
+    n_partly_read_logs: int = 0
     """Number of logs with bytes that the disk cannot read."""
-    starts: list[PredictedStart] = field(default_factory=list)
+    predicted_starts: list[PredictedStart] = field(default_factory=list)
     clean_shutdown_path: str | None = None
     """Path of `.kafka_cleanshutdown` in its log directory; None if missing."""
 
@@ -54,8 +54,8 @@ class DirectoryCheckResult(SeverityCounts):
         reportable_values = (
             self.segments,
             self.records,
-            self.n_partly_read,
-            self.starts,
+            self.n_partly_read_logs,
+            self.predicted_starts,
             self.all_findings,
         )
         return not any(reportable_values)
@@ -66,14 +66,14 @@ class DirectoryCheckResult(SeverityCounts):
         return bool(
             self.errors
             or self.warnings
-            or any(start.fails or start.loses_data for start in self.starts)
+            or any(start.is_failure or start.loses_data for start in self.predicted_starts)
         )
 
     @property
     def rank(self) -> tuple[int, ...]:
         """Sort key: worse directories first."""
-        has_failing_start = any(not start.starts for start in self.starts)
-        n_lost_offsets = sum(count_offsets(start.lost) for start in self.starts)
+        has_failing_start = any(not start.starts for start in self.predicted_starts)
+        n_lost_offsets = sum(count_offsets(start.lost) for start in self.predicted_starts)
         return (-has_failing_start, -self.errors, -n_lost_offsets, -self.warnings, -self.notes)
 
     @property
@@ -85,6 +85,8 @@ class DirectoryCheckResult(SeverityCounts):
             if is_error(finding) and finding.file.endswith(LOG_KIND.suffix)
         ]
 
-    def find_start(self, kind: str) -> PredictedStart | None:
+    def find_start(self, shutdown_kind: str) -> PredictedStart | None:
         """The predicted start, AFTER_CRASH or AFTER_CLEAN_SHUTDOWN; None if not predicted."""
-        return next((start for start in self.starts if start.after == kind), None)
+        return next(
+            (start for start in self.predicted_starts if start.after == shutdown_kind), None
+        )

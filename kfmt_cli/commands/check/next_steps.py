@@ -21,17 +21,22 @@ from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, Pre
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
 from kfmt_cli.disk.directory_listing import DirectoryListing
-from kfmt_cli.disk.file_access import is_plain_disk_path
-from kfmt_cli.disk.file_names import directory_mark, real_path
+from kfmt_cli.disk.file_access import is_ordinary_disk_path
+from kfmt_cli.disk.file_names import directory_marker_suffix, real_path
 from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX
-from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY
+from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY_PATH
 from kfmt_cli.errors import InputError, InputErrorHandler, UnreadableBytesError
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
 from kfmt_cli.findings.consequences import REBUILD_ADVICE, REBUILD_TRANSACTION_INDEX
 from kfmt_cli.log.block import Block
 from kfmt_cli.render.start_lines import NextStep
-from kfmt_cli.render.style import format_count, format_grouped, shell_quote, shell_quote_path
+from kfmt_cli.render.style import (
+    format_count,
+    format_thousands,
+    quote_for_shell,
+    quote_path_for_shell,
+)
 from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
 
 SALVAGE_DELETED_COMMAND = "kfmt salvage --deleted"
@@ -58,22 +63,22 @@ def next_steps(
     unreadable logs.
     """
     blocking_paths = {start.file for start in starts if not start.starts}
-    yield from add_private_key(_undelete_steps(results, on_error))
+    yield from add_private_key_option(_undelete_steps(results, on_error))
     yield from (_meta_properties_step(path, lines) for path, lines in missing_meta_properties)
     move_steps = [step for result in results for step in _move_aside_steps(result, blocking_paths)]
     yield from move_steps
-    yield from add_private_key(_salvage_steps(results, {step.file for step in move_steps}))
+    yield from add_private_key_option(_salvage_steps(results, {step.file for step in move_steps}))
     yield from _rebuild_steps(results)
     yield from _force_recovery_steps(results, starts)
 
 
-def add_private_key(steps: Iterable[NextStep]) -> Iterator[NextStep]:
+def add_private_key_option(steps: Iterable[NextStep]) -> Iterator[NextStep]:
     """The steps, with the option for the private key if this run reads encrypted segments."""
-    key_path = RSM_PRIVATE_KEY.get()
-    option = "" if key_path is None else f" --rsm-private-key {shell_quote_path(key_path)}"
+    key_path = RSM_PRIVATE_KEY_PATH.get()
+    key_option = "" if key_path is None else f" --rsm-private-key {quote_path_for_shell(key_path)}"
     for step in steps:
-        joint_command = f"{step.joint_command}{option}" if step.joint_command else ""
-        yield replace(step, command=f"{step.command}{option}", joint_command=joint_command)
+        joint_command = f"{step.joint_command}{key_option}" if step.joint_command else ""
+        yield replace(step, command=f"{step.command}{key_option}", joint_command=joint_command)
 
 
 def _steps_per_partition(
@@ -87,21 +92,21 @@ def _steps_per_partition(
     their sum.
     """
     steps = []
-    amount_by_command: Counter[str] = Counter()
+    total_by_command: Counter[str] = Counter()
     n_partitions_by_command: Counter[str] = Counter()
     for result, amount in results_with_amounts:
         command_text, joint_command = (
-            format_command(shell_quote_path(path))
+            format_command(quote_path_for_shell(path))
             for path in (result.path, str(Path(result.path).parent))
         )
         steps.append(
             NextStep(result.display_path, command_text, format_amount(amount), joint_command)
         )
-        amount_by_command[joint_command] += amount
+        total_by_command[joint_command] += amount
         n_partitions_by_command[joint_command] += 1
     for step in steps:
         joint_price = (
-            f"{format_amount(amount_by_command[step.joint_command])} "
+            f"{format_amount(total_by_command[step.joint_command])} "
             f"({format_count(n_partitions_by_command[step.joint_command], 'partition')})"
         )
         yield replace(step, joint_price=joint_price)
@@ -112,7 +117,7 @@ def _undelete_steps(
 ) -> Iterator[NextStep]:
     """Steps that copy deleted records before a broker removes them."""
     yield from _steps_per_partition(
-        _count_deleted(results, on_error),
+        _iter_deleted_counts(results, on_error),
         lambda path: f"{SALVAGE_DELETED_COMMAND} {path} DST",
         lambda n: (
             f"brings back {format_count(n, 'deleted record')}; a broker removes them once it starts"
@@ -120,7 +125,7 @@ def _undelete_steps(
     )
 
 
-def _count_deleted(
+def _iter_deleted_counts(
     results: Sequence[DirectoryCheckResult], on_error: Callable[[str], None]
 ) -> Iterator[tuple[DirectoryCheckResult, int]]:
     """The partitions with records in directories marked -delete or logs marked .deleted, and the
@@ -128,7 +133,7 @@ def _count_deleted(
     for result in results:
         if result.listing is None:
             continue
-        is_deleted_partition = directory_mark(result.listing.path.rstrip("/")) == "delete"
+        is_deleted_partition = directory_marker_suffix(result.listing.path.rstrip("/")) == "delete"
         n_records = _count_deleted_records(result.listing, on_error) + (
             result.records if is_deleted_partition else 0
         )
@@ -144,15 +149,17 @@ def _count_deleted_records(listing: DirectoryListing, on_error: Callable[[str], 
             on_error(str(error))
 
     n_records = 0
-    for name in listing.files:
-        if name.endswith(DELETED_LOG_SUFFIX) and name not in listing.special_files:
-            log = listing.input_file(name)
+    for file_name in listing.files:
+        if file_name.endswith(DELETED_LOG_SUFFIX) and file_name not in listing.special_files:
+            log_file = listing.input_file(file_name)
             with InputErrorHandler(report_unread):
                 try:
-                    n_records += _count_records(read_blocks_from(log))
+                    n_records += _count_records(read_blocks_from(log_file))
                 except UnreadableBytesError as error:
                     on_error(str(error))
-                    with open_checked_log(log, False, UnreadableParts().fill_source) as opened_log:
+                    with open_checked_log(
+                        log_file, False, UnreadableParts().filled_source
+                    ) as opened_log:
                         n_records += _count_records(opened_log.blocks)
     return n_records
 
@@ -164,51 +171,61 @@ def _count_records(blocks: Iterable[Block]) -> int:
 
 
 def _salvage_steps(
-    results: Sequence[DirectoryCheckResult], handled_paths: set[str]
+    results: Sequence[DirectoryCheckResult], unblocked_paths: set[str]
 ) -> Iterator[NextStep]:
     """Steps that copy undamaged batches: those that a start would lose or hide, those of partitions
     that prevent the start, and those of logs with unreadable bytes.
 
-    handled_paths: directories with a step after which the broker starts.
+    unblocked_paths: directories with a step after which the broker starts.
     """
-    batch_amounts: list[tuple[DirectoryCheckResult, int]] = []
-    record_amounts: list[tuple[DirectoryCheckResult, int]] = []
-    partly_read = [(result, result.n_partly_read) for result in results if result.n_partly_read]
+    batch_salvages: list[tuple[DirectoryCheckResult, int]] = []
+    record_salvages: list[tuple[DirectoryCheckResult, int]] = []
+    partly_read_results = [
+        (result, result.n_partly_read_logs) for result in results if result.n_partly_read_logs
+    ]
     for result in results:
         starts = (result.find_start(AFTER_CRASH), result.find_start(AFTER_CLEAN_SHUTDOWN))
-        active_starts = [start for start in starts if start is not None and start.becomes is None]
+        served_starts = [start for start in starts if start is not None and start.becomes is None]
         offsets_at_risk = merge_intervals(
-            range_ for start in active_starts for range_ in start.salvageable
+            offset_range for start in served_starts for offset_range in start.salvageable
         )
         if (
-            active_starts
-            and result.display_path not in handled_paths
-            and all(_prevents_start(result, start) for start in active_starts)
+            served_starts
+            and result.display_path not in unblocked_paths
+            and all(_prevents_start(result, start) for start in served_starts)
         ):
             offsets_at_risk = merge_intervals(
-                (first, end - 1) for first, end in result.offset_intervals.values()
+                (first_offset, end_offset - 1)
+                for first_offset, end_offset in result.offset_intervals.values()
             )
-        if offsets_at_risk and not result.n_partly_read:
+        if offsets_at_risk and not result.n_partly_read_logs:
             # Consumers receive the records before the damage in a batch.
-            results_with_amounts = (
-                record_amounts
-                if any(start.received_damaged for start in active_starts)
-                else batch_amounts
+            salvages = (
+                record_salvages
+                if any(start.received_damaged for start in served_starts)
+                else batch_salvages
             )
-            results_with_amounts.append((result, count_offsets(offsets_at_risk)))
-    yield from _steps_per_partition(partly_read, "kfmt salvage {} DST".format, _partly_read_price)
+            salvages.append((result, count_offsets(offsets_at_risk)))
     yield from _steps_per_partition(
-        batch_amounts, "kfmt salvage {} DST".format, partial(_salvage_price, "undamaged batch")
+        partly_read_results, "kfmt salvage {} DST".format, _format_partly_read_price
     )
     yield from _steps_per_partition(
-        record_amounts,
+        batch_salvages,
+        "kfmt salvage {} DST".format,
+        partial(_format_salvage_price, "undamaged batch"),
+    )
+    yield from _steps_per_partition(
+        record_salvages,
         "kfmt salvage {} --records DST".format,
-        partial(_salvage_price, "undamaged batch and record"),
+        partial(_format_salvage_price, "undamaged batch and record"),
     )
 
 
-def _partly_read_price(n: int) -> str:
-    return f"copies every undamaged batch to DST; {format_count(n, 'log')} can be read in part only"
+def _format_partly_read_price(n_logs: int) -> str:
+    return (
+        f"copies every undamaged batch to DST; {format_count(n_logs, 'log')} can be read in "
+        "part only"
+    )
 
 
 def _prevents_start(result: DirectoryCheckResult, start: PredictedStart) -> bool:
@@ -216,33 +233,47 @@ def _prevents_start(result: DirectoryCheckResult, start: PredictedStart) -> bool
     return not start.starts and not start.is_duplicate and start.file == result.display_path
 
 
-def _salvage_price(content_name: str, n: int) -> str:
-    return f"copies every {content_name} to DST, {format_count(n, 'offset')} at risk among them"
+def _format_salvage_price(copied_content: str, n_offsets: int) -> str:
+    return (
+        f"copies every {copied_content} to DST, {format_count(n_offsets, 'offset')} at risk "
+        "among them"
+    )
 
 
 def _rebuild_steps(results: Sequence[DirectoryCheckResult]) -> Iterator[NextStep]:
     """Steps that rebuild indexes of undamaged logs."""
-    needed_rebuilds = [(result, _needed_rebuild(result)) for result in results]
-    for has_aborts, command in ((True, f"{REBUILD_COMMAND} --all-files"), (False, REBUILD_COMMAND)):
+    results_with_needs = [(result, _needs_transaction_indexes(result)) for result in results]
+    for with_transaction_indexes, command in (
+        (True, f"{REBUILD_COMMAND} --all-files"),
+        (False, REBUILD_COMMAND),
+    ):
         yield from _steps_per_partition(
-            ((result, result.bytes) for result, needed in needed_rebuilds if needed is has_aborts),
+            (
+                (result, result.bytes)
+                for result, needs_transaction_indexes in results_with_needs
+                if needs_transaction_indexes is with_transaction_indexes
+            ),
             f"{command} {{}}".format,
-            lambda n: f"reads {format_grouped(n)} bytes; stop the broker first",
+            lambda n: f"reads {format_thousands(n)} bytes; stop the broker first",
         )
 
 
-def _needed_rebuild(result: DirectoryCheckResult) -> bool | None:
+def _needs_transaction_indexes(result: DirectoryCheckResult) -> bool | None:
     """Whether the needed rebuild includes transaction indexes; None if none is needed."""
-    if not is_plain_disk_path(result.path):
+    if not is_ordinary_disk_path(result.path):
         return None  # nothing is changed in an archive
-    advice = [finding.code.advice for finding in result.findings if finding.code.advice]
-    needs_abort_indexes = any(REBUILD_TRANSACTION_INDEX in text for text in advice)
-    needs_rebuild = needs_abort_indexes or any(
-        rebuild_text in text for text in advice for rebuild_text in REBUILD_ADVICE
+    advice_texts = [finding.code.advice for finding in result.findings if finding.code.advice]
+    needs_transaction_indexes = any(
+        REBUILD_TRANSACTION_INDEX in advice_text for advice_text in advice_texts
+    )
+    needs_rebuild = needs_transaction_indexes or any(
+        rebuild_text in advice_text
+        for advice_text in advice_texts
+        for rebuild_text in REBUILD_ADVICE
     )
     if not needs_rebuild or result.log_errors:
         return None
-    return needs_abort_indexes
+    return needs_transaction_indexes
 
 
 def _force_recovery_steps(
@@ -253,52 +284,63 @@ def _force_recovery_steps(
     If the broker starts with the file, no partition may lose offsets by the step. If the broker
     does not start with it, the failed start deletes the file anyway.
     """
-    results_by_marker: defaultdict[str, list[DirectoryCheckResult]] = defaultdict(list)
+    results_by_marker_path: defaultdict[str, list[DirectoryCheckResult]] = defaultdict(list)
     for result in results:
-        if result.clean_shutdown_path is not None and is_plain_disk_path(
+        if result.clean_shutdown_path is not None and is_ordinary_disk_path(
             result.clean_shutdown_path
         ):
-            results_by_marker[result.clean_shutdown_path].append(result)
-    for marker, marked_results in results_by_marker.items():
-        directory = marker.rpartition("/")[0]
-        failing_kinds = {
+            results_by_marker_path[result.clean_shutdown_path].append(result)
+    for marker_path, directory_results in results_by_marker_path.items():
+        log_directory = marker_path.rpartition("/")[0]
+        failing_shutdown_kinds = {
             start.after
             for start in starts
             if not start.starts
-            and (start.file == directory or start.file.startswith(f"{directory}/"))
+            and (start.file == log_directory or start.file.startswith(f"{log_directory}/"))
         }
-        failing_kinds |= {
-            start.after for result in marked_results for start in result.starts if not start.starts
+        failing_shutdown_kinds |= {
+            start.after
+            for result in directory_results
+            for start in result.predicted_starts
+            if not start.starts
         }
-        if AFTER_CRASH in failing_kinds or (
-            AFTER_CLEAN_SHUTDOWN not in failing_kinds and not _gains_by_recovery(marked_results)
+        if AFTER_CRASH in failing_shutdown_kinds or (
+            AFTER_CLEAN_SHUTDOWN not in failing_shutdown_kinds
+            and not _recovery_gains_offsets(directory_results)
         ):
             continue
-        crash_starts = [result.find_start(AFTER_CRASH) for result in marked_results]
-        n_lost = sum(count_offsets(start.lost) for start in crash_starts if start is not None)
-        price = "no offsets are lost"
-        if n_lost:
+        crash_starts = [result.find_start(AFTER_CRASH) for result in directory_results]
+        n_lost_offsets = sum(
+            count_offsets(start.lost) for start in crash_starts if start is not None
+        )
+        loss_text = "no offsets are lost"
+        if n_lost_offsets:
             n_partitions = sum(bool(start and start.lost) for start in crash_starts)
-            price = (
-                f"{format_count(n_lost, 'offset')} lost in "
+            loss_text = (
+                f"{format_count(n_lost_offsets, 'offset')} lost in "
                 f"{format_count(n_partitions, 'partition')}"
             )
         price_text = (
-            f"forces log recovery of the whole log directory: {price}; startup takes longer"
+            f"forces log recovery of the whole log directory: {loss_text}; startup takes longer"
         )
-        yield NextStep(directory or marker, f"rm {shell_quote_path(marker)}", price_text)
+        yield NextStep(
+            log_directory or marker_path, f"rm {quote_path_for_shell(marker_path)}", price_text
+        )
 
 
-def _count_served_offsets(result: DirectoryCheckResult, kind: str) -> int:
+def _count_served_offsets(result: DirectoryCheckResult, shutdown_kind: str) -> int:
     """The number of offsets that consumers receive after a start."""
-    start = result.find_start(kind)
-    if start is None or start.fails:
+    start = result.find_start(shutdown_kind)
+    if start is None or start.is_failure:
         return 0
-    contained_ranges = [(first, end - 1) for first, end in result.offset_intervals.values()]
+    contained_ranges = [
+        (first_offset, end_offset - 1)
+        for first_offset, end_offset in result.offset_intervals.values()
+    ]
     return count_offsets(subtract_intervals(contained_ranges, [*start.lost, *start.unreachable]))
 
 
-def _gains_by_recovery(results: Sequence[DirectoryCheckResult]) -> bool:
+def _recovery_gains_offsets(results: Sequence[DirectoryCheckResult]) -> bool:
     """Whether log recovery makes a partition serve more offsets than a start after a clean
     shutdown, and none of the others loses offsets that such a start serves."""
     has_gain = False
@@ -309,10 +351,10 @@ def _gains_by_recovery(results: Sequence[DirectoryCheckResult]) -> bool:
             result, AFTER_CLEAN_SHUTDOWN
         )
         has_gain |= n_gained_offsets > 0
-        if crash_start is None or clean_start is None or clean_start.fails:
+        if crash_start is None or clean_start is None or clean_start.is_failure:
             continue
         if (
-            crash_start.fails
+            crash_start.is_failure
             or n_gained_offsets < 0
             or subtract_intervals(crash_start.lost, clean_start.lost)
         ):
@@ -320,12 +362,12 @@ def _gains_by_recovery(results: Sequence[DirectoryCheckResult]) -> bool:
     return has_gain
 
 
-def _meta_properties_step(path: str, lines: list[str]) -> NextStep:
+def _meta_properties_step(directory_path: str, property_lines: list[str]) -> NextStep:
     """The step that writes the missing meta.properties of a log directory."""
-    quoted_path = shell_quote_path(str(Path(path) / "meta.properties"))
-    command = " ".join(map(shell_quote, ("printf", "%s\\n", *lines)))
+    quoted_path = quote_path_for_shell(str(Path(directory_path) / "meta.properties"))
+    command = " ".join(map(quote_for_shell, ("printf", "%s\\n", *property_lines)))
     return NextStep(
-        path, f"{command} > {quoted_path}", "the broker does not start without this file"
+        directory_path, f"{command} > {quoted_path}", "the broker does not start without this file"
     )
 
 
@@ -334,7 +376,7 @@ def _move_aside_steps(result: DirectoryCheckResult, blocking_paths: set[str]) ->
 
     blocking_paths: the files and directories that prevent it from starting.
     """
-    if result.listing is None or not is_plain_disk_path(result.path):
+    if result.listing is None or not is_ordinary_disk_path(result.path):
         return  # nothing is changed in an archive
     moved_paths = set()
     for finding in result.all_findings:
@@ -343,16 +385,20 @@ def _move_aside_steps(result: DirectoryCheckResult, blocking_paths: set[str]) ->
         # A directory has its own result, unless it is a link to a directory that has one.
         is_directory = finding.file == result.display_path
         directory = Path(result.path)
-        path = directory if is_directory else directory / Path(finding.file).name
-        if path in moved_paths or blocking_paths.isdisjoint((finding.file, result.display_path)):
+        blocking_path = directory if is_directory else directory / Path(finding.file).name
+        if blocking_path in moved_paths or blocking_paths.isdisjoint(
+            (finding.file, result.display_path)
+        ):
             continue
-        moved_paths.add(path)
-        new_path = path.with_name(f"{path.name}.aside")
+        moved_paths.add(blocking_path)
+        new_path = blocking_path.with_name(f"{blocking_path.name}.aside")
         if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:
-            new_path = Path(real_path(str(path), may_be_link=False)).parent.parent / new_path.name
+            new_path = (
+                Path(real_path(str(blocking_path), may_be_link=False)).parent.parent / new_path.name
+            )
         price = "the broker does not start with this file and does not need it"
         yield NextStep(
             result.display_path,
-            f"mv {shell_quote_path(str(path))} {shell_quote_path(str(new_path))}",
+            f"mv {quote_path_for_shell(str(blocking_path))} {quote_path_for_shell(str(new_path))}",
             price,
         )

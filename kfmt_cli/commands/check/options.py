@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _codes_option(option: str, help_: str) -> Callable[[Command], Command]:
+def _codes_option(option_name: str, help_: str) -> Callable[[Command], Command]:
     """A repeatable option that takes finding codes."""
     return click.option(
-        option, multiple=True, metavar="CODE", shell_complete=completion.complete_codes, help=help_
+        option_name,
+        multiple=True,
+        metavar="CODE",
+        shell_complete=completion.complete_codes,
+        help=help_,
     )
 
 
@@ -98,4 +102,4 @@ def check(
         is_shown_code,
     )
     with READ_THROTTLE.limit_rate(None if throttle is None else int(throttle * 1_000_000)):
-        return command.check_and_show(paths or (".",))
+        return command.check_and_show_paths(paths or (".",))

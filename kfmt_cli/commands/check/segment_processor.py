@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.checks.log.checker import CheckOutcome, collect_check
+from kfmt_cli.checks.log.checker import CheckOutcome, collect_check_outcome
 from kfmt_cli.checks.segment_checker import SegmentChecker, SegmentCheckResult
-from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, find_input_files
+from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, iter_input_files
 from kfmt_cli.disk.kinds.logs import LOG_KIND, LOG_KINDS
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.execution.item_processor import ItemProcessor
@@ -28,17 +28,17 @@ def segments_in(listing: DirectoryListing) -> list[Segment]:
     """The segments that a broker uses and other kinds of log in a directory, sorted by name."""
     segments = list(listing.segments_in_use)
     other_logs = (
-        file for file in find_input_files([listing], LOG_KINDS) if file.kind is not LOG_KIND
+        file for file in iter_input_files([listing], LOG_KINDS) if file.kind is not LOG_KIND
     )
-    segments += (Segment(log, index_kinds=frozenset()) for log in other_logs)
-    return sorted(segments, key=_file_name)
+    segments += (Segment(log, requested_index_kinds=frozenset()) for log in other_logs)
+    return sorted(segments, key=_segment_file_name)
 
 
-def _file_name(segment: Segment) -> str:
+def _segment_file_name(segment: Segment) -> str:
     return segment.any_file.path.rpartition(os.sep)[2]
 
 
-def segment_sizes(groups: list[SegmentGroup]) -> list[tuple[Segment, int]]:
+def measure_segments(groups: list[SegmentGroup]) -> list[tuple[Segment, int]]:
     """Each segment, in order, with the size of its log in bytes."""
     segments = (segment for group in groups for segment in group.segments)
     return [(segment, 0 if segment.log is None else file_size(segment.log)) for segment in segments]
@@ -57,11 +57,16 @@ class SegmentCheckProcessor(ItemProcessor[Segment, CheckOutcome[SegmentCheckResu
     def process_group(
         self, items: Sequence[Segment]
     ) -> list[CheckOutcome[SegmentCheckResult] | None]:
-        results = self.checker.check_group(items)
-        return [None if result is None else (result, []) for result in results]
+        segment_results = self.checker.check_segment_group(items)
+        return [
+            None if segment_result is None else (segment_result, [])
+            for segment_result in segment_results
+        ]
 
-    def process_one(self, item: Segment) -> CheckOutcome[SegmentCheckResult] | None:
+    def process_item(self, item: Segment) -> CheckOutcome[SegmentCheckResult] | None:
         if item.log is None:
             return None
-        checker = replace(self.checker, log_checker=replace(self.checker.log_checker, workers=0))
-        return collect_check(checker.iter_findings(item))
+        single_core_checker = replace(
+            self.checker, log_checker=replace(self.checker.log_checker, n_threads=0)
+        )
+        return collect_check_outcome(single_core_checker.iter_findings(item))

@@ -22,7 +22,7 @@ from kfmt_cli.broker.start.outcome import (
 from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
 from kfmt_cli.disk.directory_listing import DirectoryListing
-from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition
+from kfmt_cli.disk.file_names import directory_marker_suffix, parse_topic_partition
 from kfmt_cli.disk.kinds import classify_name
 from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND
 from kfmt_cli.disk.kinds.kind import FileLevel
@@ -41,98 +41,105 @@ def predict_starts(
 ) -> Iterator[PredictedStart]:
     """The predicted starts of a partition whose logs were checked, after a crash and after a clean
     shutdown; raises InputError."""
-    name = listing.path.rstrip("/").rpartition("/")[2]
-    topic, partition = parse_topic_partition(name)
+    directory_name = listing.path.rstrip("/").rpartition("/")[2]
+    topic, partition = parse_topic_partition(directory_name)
     topic_partition = (topic or "", partition or 0)
     log_start_offset = log_directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition)
     recovery_point = log_directory.checkpoint_offset(RECOVERY_POINT_CHECKPOINT, topic_partition)
-    ordinary_end = _ordinary_log_end(listing, result, log_start_offset)
-    if ordinary_end is not None:
-        first_offset = max(log_start_offset, min(result.offset_intervals))
-        for kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
+    ordinary_log_end = _find_ordinary_log_end(listing, result, log_start_offset)
+    if ordinary_log_end is not None:
+        predicted_log_start = max(log_start_offset, min(result.offset_intervals))
+        for stop_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
             yield PredictedStart(
                 result.display_path,
-                kind,
-                log_start_offset=first_offset,
-                log_end_offset=ordinary_end,
+                stop_kind,
+                log_start_offset=predicted_log_start,
+                log_end_offset=ordinary_log_end,
                 predicted_version=predicted_version,
             )
         return
     is_metadata_log = topic == CLUSTER_METADATA
     damage_findings = (f for f in result.all_findings if f.code.severity is not Severity.NOTE)
-    names_with_findings = {finding.file for finding in damage_findings}
+    files_with_findings = {finding.file for finding in damage_findings}
     undamaged_base_offsets = {
-        log.base_or_zero for log in listing.logs if log.name not in names_with_findings
+        log.base_offset_or_zero for log in listing.logs if log.name not in files_with_findings
     }
-    trusted_base_offsets = frozenset(
-        file.base_or_zero
+    indexed_base_offsets = frozenset(
+        file.base_offset_or_zero
         for file in map(listing.input_file, listing.files)
-        if file.kind is OFFSET_INDEX_KIND and file.name not in names_with_findings
+        if file.kind is OFFSET_INDEX_KIND and file.name not in files_with_findings
     )
-    positions_by_log = _finding_positions(listing, result)
+    positions_by_log = _finding_positions_by_base(listing, result)
     offsets_by_log: OffsetsByLog = {}
-    for kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
+    for stop_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
         loader_input = LogLoaderInput(
             replace(listing, display_prefix=f"{result.display_path}/"),
             # The metadata log is always recovered, even with a marker.
-            is_clean=kind == AFTER_CLEAN_SHUTDOWN and not is_metadata_log,
-            version=predicted_version.version,
+            is_clean_shutdown=stop_kind == AFTER_CLEAN_SHUTDOWN and not is_metadata_log,
+            kafka_version=predicted_version.kafka_version,
             recovery_point=0 if is_metadata_log else recovery_point,
-            log_start=log_start_offset,
+            log_start_offset=log_start_offset,
             unchanged_range_by_base={
-                base: interval
-                for base, interval in result.offset_intervals.items()
-                if base in undamaged_base_offsets
+                base_offset: interval
+                for base_offset, interval in result.offset_intervals.items()
+                if base_offset in undamaged_base_offsets
             },
-            bases_with_valid_index=trusted_base_offsets,
+            bases_with_valid_index=indexed_base_offsets,
             has_transactions=result.has_transactions,
             index_interval_bytes=index_interval_bytes,
         )
-        start = PredictedStart(result.display_path, kind, predicted_version=predicted_version)
+        start = PredictedStart(result.display_path, stop_kind, predicted_version=predicted_version)
         predict_partition_start(start, loader_input, positions_by_log, offsets_by_log)
         yield start
 
 
-def _ordinary_log_end(
+def _find_ordinary_log_end(
     listing: DirectoryListing, result: DirectoryCheckResult, log_start_offset: int
 ) -> int | None:
     """Log end offset of a partition with nothing unusual; otherwise None."""
     logs = listing.logs
-    if result.all_findings or not logs or directory_mark(listing.path) or listing.directories:
+    if (
+        result.all_findings
+        or not logs
+        or directory_marker_suffix(listing.path)
+        or listing.directories
+    ):
         return None
-    if not all(map(_is_ordinary, listing.files)):
+    if not all(map(_is_ordinary_file, listing.files)):
         return None
-    _, end = result.offset_intervals.get(logs[-1].base_or_zero, (0, -1))
-    return end if end >= max(log_start_offset, 0) else None
+    _, log_end = result.offset_intervals.get(logs[-1].base_offset_or_zero, (0, -1))
+    return log_end if log_end >= max(log_start_offset, 0) else None
 
 
-def _is_ordinary(name: str) -> bool:
+def _is_ordinary_file(file_name: str) -> bool:
     """Whether a start handles a file by its ordinary rules."""
-    kind, base_offset, transient_suffix = classify_name(name)
+    kind, base_offset, transient_suffix = classify_name(file_name)
     is_segment_file = kind.level is FileLevel.SEGMENT and kind is not KRAFT_SNAPSHOT_KIND
     return not transient_suffix and (base_offset is not None or not is_segment_file)
 
 
-def _finding_positions(
+def _finding_positions_by_base(
     listing: DirectoryListing, result: DirectoryCheckResult
 ) -> dict[int, frozenset[int]]:
     """Positions of the findings in a partition's logs, by base offset."""
-    base_offset_by_name = {log.name: log.base_or_zero for log in listing.logs}
+    base_offset_by_name = {log.name: log.base_offset_or_zero for log in listing.logs}
     positions_by_base: dict[int, set[int]] = {}
     for finding in result.all_findings:
         if finding.file in base_offset_by_name and finding.position is not None:
             positions_by_base.setdefault(base_offset_by_name[finding.file], set()).add(
                 finding.position
             )
-    return {base: frozenset(positions) for base, positions in positions_by_base.items()}
+    return {
+        base_offset: frozenset(positions) for base_offset, positions in positions_by_base.items()
+    }
 
 
-def start_row(start: PredictedStart) -> dict[str, object]:
+def broker_start_row(predicted_start: PredictedStart) -> dict[str, object]:
     """A start as an object of the JSON contract, without its type."""
     return {
-        **BROKER_START_ROW.members_from(start),
-        "cut": [{"file": file, "size": size} for file, size in start.cut],
-        "lost_offsets": intervals_to_lists(start.lost),
-        "unreachable_offsets": intervals_to_lists(start.unreachable),
-        **start.predicted_version.json_members,
+        **BROKER_START_ROW.members_from(predicted_start),
+        "cut": [{"file": file, "size": size} for file, size in predicted_start.cut],
+        "lost_offsets": intervals_to_lists(predicted_start.lost),
+        "unreachable_offsets": intervals_to_lists(predicted_start.unreachable),
+        **predicted_start.predicted_version.json_members,
     }

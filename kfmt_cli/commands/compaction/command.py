@@ -10,13 +10,17 @@ from kfmt_cli.broker.start.log_directory_files import CLEANER_CHECKPOINT, LOG_ST
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions.transactions import TransactionTracker
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.compaction.cleaning_run import CleanerHistory, CleaningRun
+from kfmt_cli.commands.compaction.cleaning_run import CleanerLogFacts, CleaningSimulation
 from kfmt_cli.commands.compaction.key_records import show_key_records
-from kfmt_cli.commands.compaction.lines import CLEANUP_POLICY_PREFIX, SKIPPED_REASON, cleaning_lines
-from kfmt_cli.commands.each_partition import for_each_partition, read_log_blocks
-from kfmt_cli.commands.retention.command import read_segment_times
+from kfmt_cli.commands.compaction.lines import (
+    CLEANUP_POLICY_SETTING,
+    SKIPPED_REASON,
+    cleaning_lines,
+)
+from kfmt_cli.commands.each_partition import for_each_partition, iter_log_blocks
+from kfmt_cli.commands.retention.command import read_segment_facts
 from kfmt_cli.commands.settings_resolver import (
-    FROM_DEFAULT,
+    DEFAULT_SOURCE,
     TopicSettingsResolver,
     settings_with_sources,
 )
@@ -28,8 +32,8 @@ from kfmt_cli.findings.finding import FindingCollector, has_errors
 from kfmt_cli.rows.documents import COMPACTION_ROW
 from kfmt_cli.topics import CLUSTER_METADATA
 
-_CLEANER_SETTINGS = (
-    CLEANUP_POLICY_PREFIX,
+_CLEANER_SETTING_NAMES = (
+    CLEANUP_POLICY_SETTING,
     "min.cleanable.dirty.ratio",
     "delete.retention.ms",
     "min.compaction.lag.ms",
@@ -48,11 +52,11 @@ class CompactionCommand:
     """Whether to list the offsets that are kept."""
     key: bytes | None = None
     """Show only the records of this key."""
-    only_if_picked: bool = False
+    cleans_only_picked: bool = False
     """Whether to clean only partitions that the broker would pick."""
-    buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES
+    dedupe_buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES
     """Size limit of the offset map in bytes."""
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     _n_records_of_key: int | None = None
     """Number of records of the key; None if no partition was read."""
 
@@ -61,149 +65,156 @@ class CompactionCommand:
         for_each_partition(self.run, paths, self._show_partition, shows_progress=True)
         if self._n_records_of_key == 0:
             self.run.sink.write_hint("not found")
-            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+            self.run.output.raise_exit_code(ExitCode.FINDINGS)
 
     def _show_partition(self, partition: Partition) -> None:
-        log_directory, topic_partition, settings = self.settings_resolver.resolve_partition(
-            partition, self.run.report_unreadable
+        log_directory, topic_partition, settings = self.settings_resolver.read_partition_settings(
+            partition, self.run.report_input_error
         )
-        cleaner_history = self._read_history(partition)
-        segment_times, _ = read_segment_times(partition, log_directory)
-        cleaner_history.raise_log_end(segment_times[-1].end_offset)
-        segments = [
+        log_facts = self._read_log_facts(partition)
+        segment_facts, _ = read_segment_facts(partition, log_directory)
+        log_facts.extend_log_end(segment_facts[-1].end_offset)
+        cleaner_segments = [
             CleanerSegment(
                 segment.base_offset,
                 segment.size,
                 segment.largest_timestamp,
-                cleaner_history.first_timestamp_by_base.get(segment.base_offset),
+                log_facts.first_timestamp_by_base_offset.get(segment.base_offset),
             )
-            for segment in segment_times
+            for segment in segment_facts
         ]
         dirty_range = compute_dirty_range(
-            segments,
+            cleaner_segments,
             log_directory.offsets_by_checkpoint.get(CLEANER_CHECKPOINT, {}).get(topic_partition),
             max(
                 log_directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
-                segments[0].base_offset,
+                cleaner_segments[0].base_offset,
             ),
-            cleaner_history.log_end_offset,
-            cleaner_history.last_stable_offset,
+            log_facts.log_end_offset,
+            log_facts.last_stable_offset,
             settings.min_compaction_lag_ms,
             settings.max_compaction_lag_ms,
             self.now_ms,
         )
-        never_reason = self._never_cleaned_reason(partition, cleaner_history, settings)
-        is_picked = never_reason is None and (
-            dirty_range.is_forced or dirty_range.ratio > settings.min_cleanable_ratio
+        never_cleaned_reason = self._never_cleaned_reason(partition, log_facts, settings)
+        is_picked = never_cleaned_reason is None and (
+            dirty_range.is_forced or dirty_range.dirty_ratio > settings.min_cleanable_ratio
         )
         if self.key is not None:
-            uncleaned_reason = never_reason or (
-                SKIPPED_REASON if self.only_if_picked and not is_picked else None
+            uncleaned_reason = never_cleaned_reason or (
+                SKIPPED_REASON if self.cleans_only_picked and not is_picked else None
             )
             n_records = show_key_records(
-                self.run, partition, self.key, dirty_range, uncleaned_reason, self.limit
+                self.run,
+                partition,
+                self.key,
+                dirty_range,
+                uncleaned_reason,
+                self.decompression_limit,
             )
             self._n_records_of_key = (self._n_records_of_key or 0) + n_records
             return
-        cleaning_run = CleaningRun(
-            *(partition, cleaner_history, dirty_range, settings, self.now_ms),
-            *(self.shows_offsets, self.buffer_bytes, self.limit),
+        simulation = CleaningSimulation(
+            *(partition, log_facts, dirty_range, settings, self.now_ms),
+            *(self.shows_offsets, self.dedupe_buffer_bytes, self.decompression_limit),
         )
         is_cleaned = (
-            never_reason is None
+            never_cleaned_reason is None
             and dirty_range.dirty_bytes > 0
-            and (is_picked or not self.only_if_picked)
+            and (is_picked or not self.cleans_only_picked)
         )
-        counts = cleaning_run.clean() if is_cleaned else cleaning_run.count_only()
-        self._show_cleaning(cleaning_run, counts, is_picked, never_reason)
+        cleaning_counts = (
+            simulation.clean_partition() if is_cleaned else simulation.count_uncleaned_records()
+        )
+        self._show_cleaning(simulation, cleaning_counts, is_picked, never_cleaned_reason)
 
     def _never_cleaned_reason(
-        self, partition: Partition, cleaner_history: CleanerHistory, settings: TopicSettings
+        self, partition: Partition, log_facts: CleanerLogFacts, settings: TopicSettings
     ) -> str | None:
         """The reason why the cleaner never cleans a partition, whatever its dirty ratio; None if it
         may clean it."""
         if partition.topic_partition[0] == CLUSTER_METADATA:
             return "the metadata log is trimmed by snapshots, never by the log cleaner"
-        sources = self.settings_resolver.setting_sources(partition)
+        source_by_field = self.settings_resolver.setting_sources(partition)
         is_policy_known = (
             self.settings_resolver.has_metadata_log(partition.log_directory)
-            or "cleanup_policy" in sources
+            or "cleanup_policy" in source_by_field
         )
-        if is_policy_known and not settings.compacts:
-            source = sources.get("cleanup_policy", FROM_DEFAULT)
+        if is_policy_known and not settings.has_compact_policy:
+            source = source_by_field.get("cleanup_policy", DEFAULT_SOURCE)
             policy = ",".join(sorted(settings.cleanup_policy))
             return (
-                f"{CLEANUP_POLICY_PREFIX} is {policy} ({source}): the cleaner ignores this "
+                f"{CLEANUP_POLICY_SETTING} is {policy} ({source}): the cleaner ignores this "
                 "partition"
             )
-        if cleaner_history.is_damaged:
+        if log_facts.is_damaged:
             return (
                 "the log is damaged: the cleaner fails, marks the partition as uncleanable and "
                 "removes nothing"
             )
         return None
 
-    def _read_history(self, partition: Partition) -> CleanerHistory:
+    def _read_log_facts(self, partition: Partition) -> CleanerLogFacts:
         """Read the batch headers of all logs, reporting their findings."""
-        cleaner_history, transaction_tracker = CleanerHistory(), TransactionTracker()
+        log_facts, transaction_tracker = CleanerLogFacts(), TransactionTracker()
         collector = FindingCollector(self.run.max_findings)
-        for file, block in read_log_blocks(partition.logs):
-            cleaner_history.is_damaged |= has_errors(block.findings)
+        for file, block in iter_log_blocks(partition.logs):
+            log_facts.is_damaged |= has_errors(block.findings)
             self.run.report_findings(block.findings, collector)
             batches = block.batches
-            cleaner_history.is_damaged |= bool((batches.crc_valid == 0).any())
+            log_facts.is_damaged |= bool((batches.crc_valid == 0).any())
             if len(batches):
-                cleaner_history.n_records += int(batches.records_count.clip(0).sum())
+                log_facts.n_records += int(batches.records_count.clip(0).sum())
                 first_timestamp = int(batches.max_timestamp[0])
-                cleaner_history.first_timestamp_by_base.setdefault(
-                    file.base_or_zero, first_timestamp
+                log_facts.first_timestamp_by_base_offset.setdefault(
+                    file.base_offset_or_zero, first_timestamp
                 )
             for transaction in transaction_tracker.process_block(block):
-                if transaction.aborted_offsets is not None:
-                    cleaner_history.aborted_transactions.append(
-                        (*transaction.aborted_offsets, transaction.producer_id)
+                if transaction.aborted_range is not None:
+                    log_facts.aborted_transactions.append(
+                        (*transaction.aborted_range, transaction.producer_id)
                     )
-        cleaner_history.last_stable_offset = transaction_tracker.last_stable_offset
-        cleaner_history.log_end_offset = transaction_tracker.log_end
-        self.run.report_suppressed(partition.name, collector)
-        return cleaner_history
+        log_facts.last_stable_offset = transaction_tracker.last_stable_offset
+        log_facts.log_end_offset = transaction_tracker.log_end_offset
+        self.run.report_suppressed_findings(partition.name, collector)
+        return log_facts
 
     def _show_cleaning(
         self,
-        cleaning_run: CleaningRun,
-        counts: CleaningCounts,
+        simulation: CleaningSimulation,
+        cleaning_counts: CleaningCounts,
         is_picked: bool,
-        never_reason: str | None,
+        never_cleaned_reason: str | None,
     ) -> None:
-        partition = cleaning_run.partition
-        dirty_range = cleaning_run.dirty_range
-        settings = cleaning_run.settings
+        partition = simulation.partition
+        dirty_range = simulation.dirty_range
+        settings = simulation.settings
         row = FieldDict(
             file=partition.name,
             cleanup_policy=sorted(settings.cleanup_policy),
             settings=settings_with_sources(
-                settings, self.settings_resolver.setting_sources(partition), _CLEANER_SETTINGS
+                settings, self.settings_resolver.setting_sources(partition), _CLEANER_SETTING_NAMES
             ),
             first_dirty_offset=dirty_range.first_dirty_offset,
             first_uncleanable_offset=dirty_range.first_uncleanable_offset,
-            held_by=dirty_range.why,
+            held_by=dirty_range.uncleanable_reason,
             clean_bytes=dirty_range.clean_bytes,
             dirty_bytes=dirty_range.dirty_bytes,
-            dirty_ratio=round(dirty_range.ratio, 6),
+            dirty_ratio=round(dirty_range.dirty_ratio, 6),
             picked=is_picked and dirty_range.dirty_bytes > 0,
-            never_because=never_reason,
-            passes=cleaning_run.n_passes,
-            records_kept=counts.retained,
-            records_removed=counts.removed,
-            replaced=counts.replaced,
-            without_key=counts.keyless,
-            of_aborted_transactions=counts.aborted,
-            tombstones_kept=counts.tombstones,
-            markers_kept=counts.markers,
-            next_delete_horizon=counts.next_delete_horizon,
+            never_because=never_cleaned_reason,
+            passes=simulation.n_passes,
+            records_kept=cleaning_counts.n_retained,
+            records_removed=cleaning_counts.n_removed,
+            replaced=cleaning_counts.n_replaced,
+            without_key=cleaning_counts.n_keyless,
+            of_aborted_transactions=cleaning_counts.n_aborted,
+            tombstones_kept=cleaning_counts.n_retained_tombstones,
+            markers_kept=cleaning_counts.n_retained_markers,
+            next_delete_horizon=cleaning_counts.next_delete_horizon,
             segments_before=len(partition.logs),
-            segments_after=cleaning_run.count_segments_after(),
-            remaining_offsets=cleaning_run.remaining_offsets if self.shows_offsets else None,
+            segments_after=simulation.count_cleaned_segments(),
+            remaining_offsets=simulation.remaining_offsets if self.shows_offsets else None,
         )
-        lines = cleaning_lines(row, self.run.sink.out.theme)
+        lines = cleaning_lines(row, self.run.sink.streams.theme)
         self.run.sink.write_document(COMPACTION_ROW, row, lines)

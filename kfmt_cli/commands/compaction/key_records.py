@@ -22,65 +22,69 @@ def show_key_records(
     partition: Partition,
     key: bytes,
     dirty_range: DirtyRange,
-    never_reason: str | None,
-    limit: DecompressionLimit,
+    never_cleaned_reason: str | None,
+    decompression_limit: DecompressionLimit,
 ) -> int:
     """Show every record of a key in a partition; returns their number.
 
-    never_reason: why the cleaner does not clean the partition; None if it does.
+    never_cleaned_reason: why the cleaner does not clean the partition; None if it does.
     """
-    rows = _read_key_records(partition, key, limit)
+    rows = _read_key_records(partition, key, decompression_limit)
     for i, row in enumerate(rows):
         row.stays, row.why = (
-            (True, never_reason)
-            if never_reason
-            else _predict_cleaning(row, rows[i + 1 :], dirty_range)
+            (True, never_cleaned_reason)
+            if never_cleaned_reason
+            else _predict_record_outcome(row, rows[i + 1 :], dirty_range)
         )
         heading = partition.name if i == 0 else None
-        run.sink.write_document(KEY_OUTCOME_ROW, row, key_lines(row, run.sink.out.theme, heading))
+        run.sink.write_document(
+            KEY_OUTCOME_ROW, row, key_lines(row, run.sink.streams.theme, heading)
+        )
     if rows:
         run.sink.write_hint(format_count(len(rows), "record"))
     return len(rows)
 
 
 def _read_key_records(
-    partition: Partition, key: bytes, limit: DecompressionLimit
+    partition: Partition, key: bytes, decompression_limit: DecompressionLimit
 ) -> list[FieldDict]:
     """The records of a key, with the members of `KEY_OUTCOME_ROW` that do not depend on a
     cleaning."""
-    selection, key_records = Selection(record_filter=RecordFilter(key=key)), []
+    selection, key_records = Selection(record_filter=RecordFilter(key_pattern=key)), []
     for file in partition.logs:
         for block in read_blocks_from(file, read_ahead=True):
             block.batches = block.batches.select_rows(block.batches.crc_valid == 1)
-            for batch_run, records in selection.iter_candidate_runs(block, limit):
-                record_rows = records.rows
-                for row in np.flatnonzero(selection.record_mask(batch_run, records)).tolist():
-                    batch_index = int(np.searchsorted(records.row_ends, row, side="right"))
+            for batch_run, records in selection.iter_candidate_runs(block, decompression_limit):
+                record_columns = records.rows
+                for record_index in np.flatnonzero(
+                    selection.record_mask(batch_run, records)
+                ).tolist():
+                    batch_index = int(np.searchsorted(records.row_ends, record_index, side="right"))
                     key_records.append(
                         FieldDict(
                             file=file.name,
                             batch_position=int(batch_run.batches.position[batch_index]),
-                            offset=int(record_rows.offset[row]),
-                            timestamp=int(record_rows.timestamp[row])
-                            if record_rows.has_timestamp[row]
+                            offset=int(record_columns.offset[record_index]),
+                            timestamp=int(record_columns.timestamp[record_index])
+                            if record_columns.has_timestamp[record_index]
                             else None,
-                            value_size=int(record_rows.value_size[row]),
+                            value_size=int(record_columns.value_size[record_index]),
                         )
                     )
     return key_records
 
 
-LATEST_REASON = "latest record for its key"
+LATEST_RECORD_REASON = "latest record for its key"
 
 
-def _predict_cleaning(
+def _predict_record_outcome(
     record: FieldDict, later_records: list[FieldDict], dirty_range: DirtyRange
 ) -> tuple[bool, str]:
     """Whether the next cleaning keeps a record, and the reason. later_records: of the same key."""
     if record.offset >= dirty_range.first_uncleanable_offset:
         if not later_records:
-            return True, LATEST_REASON
-        return True, f"not cleanable yet: {dirty_range.why}"
+            return True, LATEST_RECORD_REASON
+        return True, f"not cleanable yet: {dirty_range.uncleanable_reason}"
     superseding_record = next(
         (
             later_record
@@ -96,7 +100,7 @@ def _predict_cleaning(
         )
     if later_records:
         reason = f"superseded by offset {later_records[-1].offset}"
-        return True, f"{reason}, which is not cleanable yet: {dirty_range.why}"
+        return True, f"{reason}, which is not cleanable yet: {dirty_range.uncleanable_reason}"
     if record.value_size < 0:
-        return True, f"{LATEST_REASON}: a tombstone, removed at its delete horizon"
-    return True, LATEST_REASON
+        return True, f"{LATEST_RECORD_REASON}: a tombstone, removed at its delete horizon"
+    return True, LATEST_RECORD_REASON

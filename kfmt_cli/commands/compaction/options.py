@@ -78,8 +78,8 @@ def compaction(
         now,
         offsets,
         key=None if key is None else parse_bytes_pattern("--key", key),
-        only_if_picked=settings["min_cleanable_ratio"] is not None,
-        buffer_bytes=dedupe_buffer_bytes,
-        limit=common.decompression_limit,
+        cleans_only_picked=settings["min_cleanable_ratio"] is not None,
+        dedupe_buffer_bytes=dedupe_buffer_bytes,
+        decompression_limit=common.decompression_limit,
     )
     command.show_paths(paths)

@@ -19,16 +19,16 @@ from kfmt_cli.disk.kinds.kind import LEFTOVER_SUFFIXES, SWAP_SUFFIX, InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.disk.segment import segment_file_path
 from kfmt_cli.errors import InputError, OutputError
-from kfmt_cli.render.style import escape_terminal, format_count, format_grouped
+from kfmt_cli.render.style import escape_unprintable, format_count, format_thousands
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.writers.convert.converter import Converter
 from kfmt_cli.writers.output import (
-    Staging,
+    StagingDirectory,
     check_source_and_destination,
     copy_file,
     copy_times,
+    open_staging_directory,
     require_free_space,
-    stage_output,
 )
 from kfmt_cli.writers.segment_writer import SegmentWriter
 
@@ -47,43 +47,46 @@ class ConvertCommand:
 
     run: CommandRun
     converter: Converter
-    skip_damaged: bool
+    skips_damaged_batches: bool
     n_copied_files: int = 0
-    skipped_files: list[str] = field(default_factory=list)
+    skipped_file_names: list[str] = field(default_factory=list)
 
     def convert(self, source: str, destination: str) -> None:
         """Convert SRC to DST; raises UsageError, InputError, OutputError."""
         check_source_and_destination(source, destination)
         run = self.run
-        files = list(_iter_files(source, run.report_unreadable))
+        files = list(_iter_files(source, run.report_input_error))
         logs = [file for file, _ in files if file.kind is LOG_KIND]
         if not logs:
-            unread_note = " that could be read" if run.summary.n_unread else ""
+            unread_note = " that could be read" if run.summary.n_unread_inputs else ""
             raise InputError(f"{format_display_name(source)}: no log segments{unread_note}")
         size_by_path = {file.path: file_size(file) for file, _ in files}
         require_free_space(destination, sum(size_by_path.values()) + SPARE_BYTES)
         run.sink.begin_results(CONVERT_RESULT)
         is_damaged = False
         n_bytes_to_read = 2 * sum(size_by_path[log.path] for log in logs)
-        with run.host.progress(n_bytes_to_read) as progress, stage_output(destination) as staging:
+        with (
+            run.output.progress(n_bytes_to_read) as progress,
+            open_staging_directory(destination) as staging,
+        ):
             run.report_leftovers(staging.removed_leftovers)
             for file, relative_path in files:
                 if file.kind is LOG_KIND:
                     is_damaged |= self._convert_log(staging, file, relative_path, progress)
                 elif Path(file.path).name.endswith(LEFTOVER_SUFFIXES):
-                    self.skipped_files.append(file.name)
+                    self.skipped_file_names.append(file.name)
                 elif file.kind not in REBUILT_KINDS or not path_exists(
                     segment_file_path(file.path, LOG_KIND)
                 ):
                     copy_file(staging, file, relative_path)
                     self.n_copied_files += 1
-            if is_damaged and not self.skip_damaged:
-                staging.reject()
+            if is_damaged and not self.skips_damaged_batches:
+                staging.prevent_commit()
         run.finish()
-        self._show_summary(destination, is_damaged and not self.skip_damaged)
+        self._show_summary(destination, is_damaged and not self.skips_damaged_batches)
 
     def _convert_log(
-        self, staging: Staging, log: InputFile, relative_path: str, progress: Progress
+        self, staging: StagingDirectory, log: InputFile, relative_path: str, progress: Progress
     ) -> bool:
         """Convert a log and read it back; returns whether it is damaged. relative_path: path under
         DST."""
@@ -93,49 +96,59 @@ class ConvertCommand:
                 f"{log.name}: the file name does not start with a 20-digit base offset"
             )
         with SegmentWriter(staging, relative_path, base_offset) as writer:
-            counts = self.converter.convert(log, writer, progress.on_progress)
-        if not counts.damaged or self.skip_damaged:
-            self._read_back(staging.directory / relative_path, log, counts.digest, progress)
+            conversion_counts = self.converter.convert_log(log, writer, progress.on_progress)
+        if not conversion_counts.damaged or self.skips_damaged_batches:
+            self._verify_new_log(
+                staging.directory / relative_path, log, conversion_counts.digest, progress
+            )
         result_counts: dict[str, int | None] = {
-            name: getattr(counts, name) for name in COUNTED_ATTRIBUTES
+            name: getattr(conversion_counts, name) for name in COUNTED_ATTRIBUTES
         }
-        result_counts |= {"bytes": file_size(log), "bytes_after": writer.size}
+        result_counts |= {"bytes": file_size(log), "bytes_after": writer.log_bytes}
         result = FileResult(CONVERT_RESULT, log.name, log.kind.name, result_counts)
-        result.add_findings(counts.findings)
-        self.run.handle_all(iter_result_events(result))
+        result.add_findings(conversion_counts.findings)
+        self.run.handle_events(iter_result_events(result))
         copy_times(log.path, staging.directory / relative_path)
-        return counts.damaged
+        return conversion_counts.damaged
 
-    def _read_back(self, new_path: Path, log: InputFile, digest: bytes, progress: Progress) -> None:
+    def _verify_new_log(
+        self, new_path: Path, log: InputFile, expected_digest: bytes, progress: Progress
+    ) -> None:
         """Raise OutputError if the new log's records differ from the old log's."""
         new_log = classify_file(str(new_path), log.name)
-        if self.converter.convert(new_log, None, progress.on_progress).digest != digest:
+        if (
+            self.converter.convert_log(new_log, None, progress.on_progress).digest
+            != expected_digest
+        ):
             raise OutputError(
                 f"{log.name}: verification failed: the output differs from the input; nothing was "
                 "written"
             )
 
-    def _show_summary(self, destination: str, is_refused: bool) -> None:
+    def _show_summary(self, destination: str, is_rejected: bool) -> None:
         sink, summary = self.run.sink, self.run.summary
-        if self.skipped_files:
-            count_text = format_count(len(self.skipped_files), "file")
+        if self.skipped_file_names:
+            count_text = format_count(len(self.skipped_file_names), "file")
             reason = f"that a broker has finished with ({', '.join(LEFTOVER_SUFFIXES)})"
-            sink.note(f"not copied: {count_text} {reason}\n")
-        if summary.n_unread and not is_refused:
-            count_text = format_count(summary.n_unread, "file or directory", "files or directories")
-            sink.note(
-                f"kfmt: {escape_terminal(destination)} lacks {count_text} that could not be read\n"
+            sink.write_to_stderr(f"not copied: {count_text} {reason}\n")
+        if summary.n_unread_inputs and not is_rejected:
+            count_text = format_count(
+                summary.n_unread_inputs, "file or directory", "files or directories"
             )
-        if is_refused:
-            sink.note(
-                f"kfmt: {escape_terminal(destination)} not written because of damage; use "
+            sink.write_to_stderr(
+                f"kfmt: {escape_unprintable(destination)} lacks {count_text} that could not be "
+                "read\n"
+            )
+        if is_rejected:
+            sink.write_to_stderr(
+                f"kfmt: {escape_unprintable(destination)} not written because of damage; use "
                 "--skip-damaged to drop damaged batches\n"
             )
             return
         totals = summary.totals
         sink.write_hint(
-            f"{format_grouped(totals['bytes'])} bytes converted to "
-            f"{format_grouped(totals['bytes_after'])} and "
+            f"{format_thousands(totals['bytes'])} bytes converted to "
+            f"{format_thousands(totals['bytes_after'])} and "
             f"verified; {format_count(self.n_copied_files, 'other file')} copied",
             "good",
         )
@@ -157,22 +170,22 @@ def _iter_files(source: str, on_error: Callable[[str], None]) -> Iterator[tuple[
         yield input_path.file, Path(source).name
         return
     for listing in input_path.directories:
-        for name in listing.files:
-            path = listing.input_file(name).path
+        for file_name in listing.files:
+            path = listing.input_file(file_name).path
             try:
-                is_regular = stat.S_ISREG(stat_path(path).st_mode)
+                is_regular_file = stat.S_ISREG(stat_path(path).st_mode)
             except OSError as error:
                 on_error(f"{format_display_name(path)}: {error.strerror}")
                 continue
-            if name == ".lock" or not is_regular:
+            if file_name == ".lock" or not is_regular_file:
                 continue
-            relative_path = str(Path(listing.relative_path) / name)
-            file = listing.input_file(name)
-            if name.endswith(SWAP_SUFFIX):
+            relative_path = str(Path(listing.relative_path) / file_name)
+            file = listing.input_file(file_name)
+            if file_name.endswith(SWAP_SUFFIX):
                 raise InputError(
                     f"{file.name}: left by an interrupted segment replacement; start a broker once "
                     "on a copy to finish it, then convert the copy"
                 )
-            if name.endswith(LEFTOVER_SUFFIXES):
+            if file_name.endswith(LEFTOVER_SUFFIXES):
                 file = InputFile(file.path, file.name, UNKNOWN_KIND)
             yield file, relative_path

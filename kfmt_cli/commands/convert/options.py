@@ -10,7 +10,7 @@ from kfmt_cli.cli.options import (
     CommonOptions,
     common_options,
     parse_input_path,
-    parse_stored_path,
+    parse_literal_path,
     private_key_option,
 )
 from kfmt_cli.formats.batch import CODECS
@@ -19,7 +19,7 @@ from kfmt_cli.formats.batch import CODECS
 @grouped_command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
 @private_key_option
 @click.argument("source", metavar="SRC", type=parse_input_path)
-@click.argument("destination", metavar="DST", type=parse_stored_path)
+@click.argument("destination", metavar="DST", type=parse_literal_path)
 @click.option(
     "--compression",
     type=click.Choice(["keep", *CODECS]),

@@ -11,7 +11,7 @@ import numpy as np
 
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.each_partition import LogStartNotes
+from kfmt_cli.commands.each_partition import LogStartReporter
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.directory_listing import (
@@ -21,21 +21,26 @@ from kfmt_cli.disk.directory_listing import (
     is_empty_file,
     is_segment_log,
 )
-from kfmt_cli.disk.file_names import directory_mark
+from kfmt_cli.disk.file_names import directory_marker_suffix
 from kfmt_cli.disk.input_paths import resolve_paths
 from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
-from kfmt_cli.disk.kinds.kind import FileLevel, InputFile, Kind
+from kfmt_cli.disk.kinds.kind import FileKind, FileLevel, InputFile
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KINDS
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, FindingCollector, sort_findings
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.decompression import must_decode_separately
+from kfmt_cli.log.decompression import needs_separate_decoding
 from kfmt_cli.log.log_opening import OpenLog
 from kfmt_cli.log.rows_reader import LogRowsReader, RowsAndFindings
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.render.row_rendering import recycle_buffer
 from kfmt_cli.render.sinks.sink import FileHeading, RowWriter
-from kfmt_cli.render.style import append_details, escape_terminal, format_count, format_grouped
+from kfmt_cli.render.style import (
+    details_after_name,
+    escape_unprintable,
+    format_count,
+    format_thousands,
+)
 from kfmt_cli.rows.columnar_rows import NestedRows
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.batch import BATCH_ROW
@@ -61,9 +66,9 @@ class DumpCommand:
     """Also show empty files of directories."""
     topic: str | None = None
     """The topic of the files, if their directory is not named after it."""
-    directory_kinds: frozenset[Kind] | None = LOG_KINDS
+    directory_kinds: frozenset[FileKind] | None = LOG_KINDS
     """Kinds of file to read in directories; None for all."""
-    forced_kind: Kind | None = None
+    forced_kind: FileKind | None = None
     """Kind of all files, regardless of their names."""
     decoder: Decoder | None = None
     _fallback_decoder: Decoder | None = None
@@ -71,21 +76,21 @@ class DumpCommand:
     """The selection for every partition."""
     _user_paths: tuple[str, ...] = ()
     _follows_unknown_file: bool = False
-    _log_start_notes: LogStartNotes = field(init=False)
+    _log_start_notes: LogStartReporter = field(init=False)
     _n_empty_files: int = 0
     _n_read_files: int = 0
 
     def dump_paths(self, paths: tuple[str, ...]) -> None:
         """Dump every file."""
         run, visited = self.run, set[str]()
-        self._log_start_notes = LogStartNotes(run)
+        self._log_start_notes = LogStartReporter(run)
         self._user_paths = paths
         input_files: list[InputFile] = []
-        has_one_heading = self.rows_reader.with_records and not run.sink.mixes_types
+        has_one_heading = self.rows_reader.reads_records and not run.sink.mixes_types
         for input_path in resolve_paths(
-            paths, run.report_unreadable, accepts_stdin=not self.selection_options.must_read_logs
+            paths, run.report_input_error, accepts_stdin=not self.selection_options.needs_logs
         ):
-            with run.catch_unreadable():
+            with run.catch_input_errors():
                 files = self._iter_shown_files(
                     distinct_files(input_path.iter_files(self.directory_kinds), visited),
                     input_path.path,
@@ -109,11 +114,11 @@ class DumpCommand:
                 f"{format_count(self._n_empty_files, 'empty file')} not shown; use --all to "
                 "list them"
             )
-        n_unread = run.summary.n_unread
+        n_unread = run.summary.n_unread_inputs
         if n_unread and self._n_read_files:
-            run.sink.note(
+            run.sink.write_to_stderr(
                 f"kfmt: {format_count(self._n_read_files, 'file')} read, "
-                f"{format_grouped(n_unread)} "
+                f"{format_thousands(n_unread)} "
                 "could not be read\n"
             )
 
@@ -134,15 +139,15 @@ class DumpCommand:
             )
             if is_shown or not is_empty_file(file):
                 if is_segment_log(file):
-                    self._log_start_notes.note_log(file.path, file.base_offset, file.name)
+                    self._log_start_notes.report_log_start(file.path, file.base_offset, file.name)
                 yield file
             else:
                 self._n_empty_files += 1
 
     def _dump_files(self, files: Iterator[InputFile]) -> None:
         """Dump files in order, small ones in groups if the format allows it."""
-        groups_small_logs = self.run.sink.writes_small_logs and self.directory_kinds is not None
-        if not groups_small_logs or self.n_remaining_rows is not None:
+        can_group_logs = self.run.sink.writes_small_logs and self.directory_kinds is not None
+        if not can_group_logs or self.n_remaining_rows is not None:
             self._dump_separately(files)
             return
         first_files = list(islice(files, 2))
@@ -156,14 +161,14 @@ class DumpCommand:
         rendered_groups = map_ordered(
             self._render_small_logs, log_groups, self.jobs, lambda files: len(files) == 1
         )
-        for chunks, n_read in rendered_groups:
-            self._n_read_files += n_read
-            for chunk in chunks:
+        for group_chunks, n_read_files in rendered_groups:
+            self._n_read_files += n_read_files
+            for chunk in group_chunks:
                 if isinstance(chunk, InputFile):
                     self._dump_file(chunk)
                 else:
-                    self.run.sink.flush()
-                    self.run.host.write(chunk)
+                    self.run.sink.flush_texts()
+                    self.run.output.write(chunk)
                     recycle_buffer(chunk)
 
     def _render_small_logs(
@@ -185,7 +190,7 @@ class DumpCommand:
     def _dump_file(self, file: InputFile) -> None:
         """Dump one file, or report why it cannot be read."""
         try:
-            if file.kind.read is not None:
+            if file.kind.reader is not None:
                 self._dump_contents(file)
             elif (
                 self.directory_kinds is None
@@ -196,7 +201,7 @@ class DumpCommand:
             else:
                 self._dump_log(file)
         except InputError as error:
-            self.run.report_unreadable(str(error))
+            self.run.report_input_error(str(error))
         else:
             self._n_read_files += 1
 
@@ -206,15 +211,17 @@ class DumpCommand:
         logs = (
             file
             for file in files
-            if not self.selection_options.must_read_logs or file.kind is not KRAFT_SNAPSHOT_KIND
+            if not self.selection_options.needs_logs or file.kind is not KRAFT_SNAPSHOT_KIND
         )
         for _, partition_logs in groupby(logs, key=lambda file: file.path.rpartition(os.sep)[0]):
-            self._dump_partition(sorted(partition_logs, key=lambda file: file.base_or_zero))
+            self._dump_partition(sorted(partition_logs, key=lambda file: file.base_offset_or_zero))
 
     def _dump_partition(self, logs: list[InputFile]) -> None:
         """Dump the selected records of a partition's logs."""
-        with self.run.catch_unreadable():
-            selection = resolve_selection(self.selection_options, logs, self.rows_reader.limit)
+        with self.run.catch_input_errors():
+            selection = resolve_selection(
+                self.selection_options, logs, self.rows_reader.decompression_limit
+            )
             self.rows_reader = replace(self.rows_reader, selection=selection)
             self._dump_separately(selection.select_logs(logs))
 
@@ -238,24 +245,24 @@ class DumpCommand:
             nested_rows = self._select_rows(NestedRows(columnar_rows))
             file_heading = FileHeading(file.name, contents.size, file.base_offset, file_notes(file))
             writer = self.run.sink.begin_rows(file_heading, columnar_rows.type)
-            self.run.sink.flush()
+            self.run.sink.flush_texts()
             for chunk in writer.render(nested_rows, 0, len(nested_rows)):
                 self._write_chunk(chunk, collector)
             self.run.sink.write_line(writer.closing_text())
         for finding in contents.findings:
             self._write_chunk(finding, collector)
-        self.run.report_suppressed(file.name, collector)
+        self.run.report_suppressed_findings(file.name, collector)
 
     def _show_unknown_file(self, file: InputFile) -> None:
         """Show a file of a directory as unknown."""
-        sink, size = self.run.sink, file_size(file)
-        name = escape_terminal(file.name)
-        details = f"   {format_grouped(size)} bytes   not a file kfmt recognises"
-        line = name + append_details(name, details, sink.out.width)
+        sink, n_bytes = self.run.sink, file_size(file)
+        display_name = escape_unprintable(file.name)
+        details = f"   {format_thousands(n_bytes)} bytes   not a file kfmt recognises"
+        file_line = display_name + details_after_name(display_name, details, sink.streams.width)
         blank_line = "" if self._follows_unknown_file else "\n"
         self._follows_unknown_file = True
         sink.write_document(
-            UNKNOWN_FILE_ROW, {"file": file.name, "bytes": size}, [f"{blank_line}{line}\n"]
+            UNKNOWN_FILE_ROW, {"file": file.name, "bytes": n_bytes}, [f"{blank_line}{file_line}\n"]
         )
 
     def _select_rows(self, nested_rows: NestedRows) -> NestedRows:
@@ -273,30 +280,30 @@ class DumpCommand:
     def _dump_log(self, file: InputFile) -> None:
         rows_reader = self._create_rows_reader(file)
         run = self.run
-        with open_checked_log(file, read_ahead=not rows_reader.with_records) as log:
+        with open_checked_log(file, read_ahead=not rows_reader.reads_records) as log:
             record_type = None
-            if rows_reader.with_records:
+            if rows_reader.reads_records:
                 record_type = RECORD_ROW if rows_reader.decoder is None else DECODED_RECORD_ROW
             writer = run.sink.begin_rows(
                 FileHeading(file.name, log.size, log.base_offset, file_notes(file)),
                 BATCH_ROW,
                 record_type,
             )
-            run.sink.flush()
+            run.sink.flush_texts()
             collector = FindingCollector(run.max_findings)
-            with run.host.progress(log.size) as progress:
+            with run.output.progress(log.size) as progress:
                 blocks = rows_reader.iter_prepared_blocks(log.blocks, progress.on_progress)
-                for chunk in self._iter_chunks(rows_reader, writer, blocks, log):
+                for chunk in self._iter_output_chunks(rows_reader, writer, blocks, log):
                     self._write_chunk(chunk, collector)
             run.sink.write_line(writer.closing_text())
-            run.report_suppressed(file.name, collector)
+            run.report_suppressed_findings(file.name, collector)
 
     def _create_rows_reader(self, file: InputFile) -> LogRowsReader:
         """The rows reader for a log, with the decoder of its topic."""
-        decoder = self._find_decoder(file) if self.rows_reader.with_records else None
-        return replace(self.rows_reader, decoder=decoder, as_text=self.run.sink.for_people)
+        decoder = self._find_decoder(file) if self.rows_reader.reads_records else None
+        return replace(self.rows_reader, decoder=decoder, as_text=self.run.sink.is_for_people)
 
-    def _iter_chunks(
+    def _iter_output_chunks(
         self, rows_reader: LogRowsReader, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
     ) -> Iterator[OutputChunk]:
         """Output and findings in file order."""
@@ -305,11 +312,11 @@ class DumpCommand:
                 yield from interleave_findings(writer, rows_and_findings)
             return
         n_workers = (
-            self.jobs if log.is_large and (rows_reader.with_records or writer.is_stateless) else 0
+            self.jobs if log.is_large and (rows_reader.reads_records or writer.is_stateless) else 0
         )
         if not writer.is_stateless:
             for block_results in map_ordered(
-                rows_reader.read_rows, blocks, n_workers, must_decode_separately
+                rows_reader.read_rows, blocks, n_workers, needs_separate_decoding
             ):
                 for rows_and_findings in block_results:
                     yield from interleave_findings(writer, rows_and_findings)
@@ -321,9 +328,9 @@ class DumpCommand:
                 for rows_and_findings in rows_reader.iter_rows(block)
                 for chunk in interleave_findings(writer, rows_and_findings)
             )
-            return chunks if must_decode_separately(block) else list(chunks)
+            return chunks if needs_separate_decoding(block) else list(chunks)
 
-        for chunks in map_ordered(render_block, blocks, n_workers, must_decode_separately):
+        for chunks in map_ordered(render_block, blocks, n_workers, needs_separate_decoding):
             yield from chunks
 
     def _iter_first_rows(
@@ -342,8 +349,8 @@ class DumpCommand:
     def _write_chunk(self, chunk: OutputChunk, collector: FindingCollector) -> None:
         run = self.run
         if isinstance(chunk, memoryview):
-            run.sink.flush()
-            run.host.write(chunk)
+            run.sink.flush_texts()
+            run.output.write(chunk)
             recycle_buffer(chunk)
             return
         run.report_findings([chunk], collector)
@@ -351,8 +358,11 @@ class DumpCommand:
 
 def file_notes(file: InputFile) -> tuple[str, ...]:
     """Notes from the names of a file and its directory: topic, markers."""
-    directory, _, name = file.path.rpartition(os.sep)
-    markers = (classify_name(name)[2], directory_mark(directory.rpartition(os.sep)[2]))
+    directory_path, _, file_name = file.path.rpartition(os.sep)
+    markers = (
+        classify_name(file_name)[2],
+        directory_marker_suffix(directory_path.rpartition(os.sep)[2]),
+    )
     topic = None if file.base_offset is None else find_known_topic(file_topic(file))
     notes = (
         "" if topic is None or topic.name.startswith("__") else topic.doc,
@@ -367,13 +377,13 @@ def interleave_findings(
 ) -> Iterator[OutputChunk]:
     """The rows as text, each finding after the outer row that contains it."""
     findings = sort_findings(rows_and_findings.findings)
-    positions = rows_and_findings.rows.outer.table.as_type(BatchTable).position
-    n_rendered = 0
+    batch_positions = rows_and_findings.rows.outer.table.as_type(BatchTable).position
+    n_rendered_rows = 0
     for finding in findings:
-        end_row = int(np.searchsorted(positions, finding.position or 0, side="right"))
-        if end_row > n_rendered:
-            yield from writer.render(rows_and_findings.rows, n_rendered, end_row)
-            n_rendered = end_row
+        end_row = int(np.searchsorted(batch_positions, finding.position or 0, side="right"))
+        if end_row > n_rendered_rows:
+            yield from writer.render(rows_and_findings.rows, n_rendered_rows, end_row)
+            n_rendered_rows = end_row
         yield finding
-    if n_rendered < len(positions):
-        yield from writer.render(rows_and_findings.rows, n_rendered, len(positions))
+    if n_rendered_rows < len(batch_positions):
+        yield from writer.render(rows_and_findings.rows, n_rendered_rows, len(batch_positions))

@@ -20,7 +20,7 @@ from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.record import RECORD_ROW
 from kfmt_cli.topics.decoder import Decoder
 
-MAX_BLOCKS = 2  # a group of logs that decompresses to more is read file by file
+MAX_DECOMPRESSED_BLOCKS = 2  # a group of logs that decompresses to more is read file by file
 
 OutputOrInputFile = InputFile | memoryview
 
@@ -33,43 +33,47 @@ def render_small_logs(
 ) -> list[OutputOrInputFile]:
     """The text of files, in order; one that must be read individually replaces its text."""
     small_logs = read_checked_logs(files)
-    for i, file in enumerate(files):
-        if rows_reader.with_records and find_decoder(file) is not None:
-            small_logs.is_valid[i] = False
+    for file_index, file in enumerate(files):
+        if rows_reader.reads_records and find_decoder(file) is not None:
+            small_logs.is_valid[file_index] = False
     small_logs.batches.file_number = small_logs.file_of_batch
     decompressed_rows = list(_iter_decompressed_rows(small_logs, rows_reader))
-    if len(decompressed_rows) > MAX_BLOCKS or not small_logs.is_valid.any():
+    if len(decompressed_rows) > MAX_DECOMPRESSED_BLOCKS or not small_logs.is_valid.any():
         return [*files]
     file_heading = FileHeading("", files=tuple(file.name for file in files))
     writer = sink.begin_rows(
-        file_heading, BATCH_ROW, RECORD_ROW if rows_reader.with_records else None
+        file_heading, BATCH_ROW, RECORD_ROW if rows_reader.reads_records else None
     )
-    output: list[OutputOrInputFile] = []
-    range_boundaries = np.flatnonzero(
+    rendered_or_files: list[OutputOrInputFile] = []
+    valid_range_boundaries = np.flatnonzero(
         np.diff(small_logs.is_valid.astype(np.int8), prepend=0, append=0)
     ).tolist()
     next_file_index = 0
-    for first_file, end_file in zip(range_boundaries[::2], range_boundaries[1::2], strict=True):
-        output += files[next_file_index:first_file]
-        for rows in decompressed_rows:
-            file_numbers = rows.outer.table.as_type(BatchTable).file_number
-            first_row, end_row = np.searchsorted(file_numbers, [first_file, end_file]).tolist()
-            output += writer.render(rows, first_row, end_row)
-        next_file_index = end_file
-    output += files[next_file_index:]
-    return output
+    for first_file_index, end_file_index in zip(
+        valid_range_boundaries[::2], valid_range_boundaries[1::2], strict=True
+    ):
+        rendered_or_files += files[next_file_index:first_file_index]
+        for nested_rows in decompressed_rows:
+            file_numbers = nested_rows.outer.table.as_type(BatchTable).file_number
+            first_row, end_row = np.searchsorted(
+                file_numbers, [first_file_index, end_file_index]
+            ).tolist()
+            rendered_or_files += writer.render(nested_rows, first_row, end_row)
+        next_file_index = end_file_index
+    rendered_or_files += files[next_file_index:]
+    return rendered_or_files
 
 
 def _iter_decompressed_rows(
     small_logs: SmallLogs, rows_reader: LogRowsReader
 ) -> Iterator[NestedRows]:
     """The rows of the valid files; marks files with findings as invalid."""
-    block = small_logs.valid_batches()
-    if not rows_reader.with_records:
+    block = small_logs.valid_block()
+    if not rows_reader.reads_records:
         yield NestedRows(ColumnarRows(BATCH_ROW, block.batches))
         return
-    for decompressed_block in decompress_ahead(block, rows_reader.limit):
-        records = read_records(decompressed_block, rows_reader.limit)
+    for decompressed_block in decompress_ahead(block, rows_reader.decompression_limit):
+        records = read_records(decompressed_block, rows_reader.decompression_limit)
         fill_derived_columns(decompressed_block, records)
-        small_logs.mark_invalid([*decompressed_block.findings, *records.findings])
+        small_logs.mark_files_invalid([*decompressed_block.findings, *records.findings])
         yield record_rows(decompressed_block, records)

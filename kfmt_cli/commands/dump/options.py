@@ -15,12 +15,12 @@ from kfmt_cli.cli.options import (
     paths_argument,
     topic_option,
 )
-from kfmt_cli.cli.payload_options import payload_format_options
+from kfmt_cli.cli.payload_options import add_payload_format_options
 from kfmt_cli.cli.selection_options import add_selection_options
 from kfmt_cli.errors import UsageError, unknown_name_error
 
 if TYPE_CHECKING:
-    from kfmt_cli.disk.kinds.kind import Kind
+    from kfmt_cli.disk.kinds.kind import FileKind
     from kfmt_cli.log.selection.selection import SelectionOptions
     from kfmt_cli.render.sinks.sink import Sink
     from kfmt_cli.topics.payloads import PayloadDeclarations
@@ -35,9 +35,9 @@ class DumpClickCommand(GroupedCommand):
         super().format_epilog(ctx, formatter)
         with formatter.section("Files"):
             for kind in KINDS:
-                for i, name in enumerate(kind.name_patterns):
-                    title = "" if i else kind.name.replace("_", " ")
-                    formatter.write(f"  {title:<18} {name}\n")
+                for i, name_pattern in enumerate(kind.name_patterns):
+                    kind_title = "" if i else kind.name.replace("_", " ")
+                    formatter.write(f"  {kind_title:<18} {name_pattern}\n")
 
 
 @click.command(
@@ -59,7 +59,7 @@ class DumpClickCommand(GroupedCommand):
     help="Encoding of keys, values and headers; auto: text if valid UTF-8, otherwise base64.",
 )
 @topic_option
-@payload_format_options
+@add_payload_format_options
 @layout_option
 @all_files_option
 @click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
@@ -95,25 +95,25 @@ def dump(
     from kfmt_cli.commands.dump.command import DumpCommand
     from kfmt_cli.disk.kinds.logs import LOG_KINDS
     from kfmt_cli.log.rows_reader import LogRowsReader
-    from kfmt_cli.render.output_formats import sink_class
+    from kfmt_cli.render.output_formats import load_sink_class
     from kfmt_cli.render.sinks.sink import DisplayOptions
     from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
 
-    sink = sink_class(common.format_)
+    sink_type = load_sink_class(common.format_)
     records = records or asked.selection.record_filter.needs_records
-    column_names = _parse_column_names(columns, records or bits or not sink.for_people)
-    if bits and (records or not sink.for_people):
+    column_names = _parse_column_names(columns, records or bits or not sink_type.is_for_people)
+    if bits and (records or not sink_type.is_for_people):
         raise UsageError("--bits cannot be combined with --records, --format or --json")
     run = common.start_run(display_options=DisplayOptions(mode, common.wide, column_names, bits))
-    record_tables = (RECORD_ROW.name, DECODED_RECORD_ROW.name)
-    records = records or run.sink.display_options.table in record_tables
+    record_table_names = (RECORD_ROW.name, DECODED_RECORD_ROW.name)
+    records = records or run.sink.display_options.table in record_table_names
     reads_only_logs = _reads_only_logs(run.sink, bool(records or bits or column_names or asked))
     command = DumpCommand(
         run,
         LogRowsReader(records, asked.selection, common.decompression_limit),
         limit,
         common.jobs,
-        all_files or not sink.for_people,
+        all_files or not sink_type.is_for_people,
         topic,
         LOG_KINDS if reads_only_logs else None,
         _find_layout_kind(layout),
@@ -139,7 +139,7 @@ def _reads_only_logs(sink: Sink, selects_rows_of_logs: bool) -> bool:
     return reads_only_logs
 
 
-def _find_layout_kind(layout: str | None) -> Kind | None:
+def _find_layout_kind(layout: str | None) -> FileKind | None:
     if layout is None:
         return None
     from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
@@ -147,16 +147,16 @@ def _find_layout_kind(layout: str | None) -> Kind | None:
     return NOTES_LAYOUTS[layout][0]
 
 
-def _parse_column_names(columns: str | None, is_other_table: bool) -> tuple[str, ...]:
+def _parse_column_names(columns: str | None, shows_other_table: bool) -> tuple[str, ...]:
     if columns is None:
         return ()
     from kfmt_cli.render.tables.batch_table import DEFAULT_COLUMNS, EXTRA_COLUMNS
 
-    if is_other_table:
+    if shows_other_table:
         raise UsageError("--columns applies only to the batch table")
-    choices = [column.name for column in (*DEFAULT_COLUMNS, *EXTRA_COLUMNS)]
-    names = tuple(name.strip() for name in columns.split(","))
-    for name in names:
-        if name not in choices:
-            raise unknown_name_error("column", name, choices)
-    return names
+    known_names = [column.name for column in (*DEFAULT_COLUMNS, *EXTRA_COLUMNS)]
+    column_names = tuple(name.strip() for name in columns.split(","))
+    for column_name in column_names:
+        if column_name not in known_names:
+            raise unknown_name_error("column", column_name, known_names)
+    return column_names

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kfmt_cli.commands.explain.pages.page import PageSection, PageSpec
 from kfmt_cli.findings.finding import FindingCode, Severity
-from kfmt_cli.render.finding import STYLE_BY_SEVERITY, finding_consequences, wrap_labelled
+from kfmt_cli.render.finding import STYLE_BY_SEVERITY, finding_consequences, wrap_labelled_text
 from kfmt_cli.render.style import Theme
 
 MEANING_BY_SEVERITY = {
@@ -25,24 +25,30 @@ def format_code_line(code: FindingCode, theme: Theme, width: int | None) -> list
     return [f" {severity}  {code.name:<34} {meaning}\n"]
 
 
-def code_page(code: FindingCode, theme: Theme, width: int | None) -> list[str]:
+def format_code_page(code: FindingCode, theme: Theme, width: int | None) -> list[str]:
     """The explanation of a kind of finding."""
     severity = theme.paint(STYLE_BY_SEVERITY[code.severity], code.severity.value)
     lines = [
         f"{theme.paint('bold', code.name)}   {severity}: {MEANING_BY_SEVERITY[code.severity]}\n"
     ]
-    for label, text in (("meaning", code.meaning), *finding_consequences(code)):
-        lines += [f"{line}\n" for line in wrap_labelled(text, width, label, margin=2)]
+    for label, labelled_text in (("meaning", code.meaning), *finding_consequences(code)):
+        lines += [
+            f"{line}\n"
+            for line in wrap_labelled_text(labelled_text, width, label, margin_columns=2)
+        ]
     return lines
 
 
-def topic_line(page: PageSpec, width: int | None) -> list[str]:
+def format_mechanism_line(page: PageSpec, width: int | None) -> list[str]:
     """A line in the list of mechanisms."""
-    text = f"{page.name:<43} {page.title}"
-    return [f"{line}\n" for line in wrap_labelled(text, width, margin=1, hanging_indent=45)]
+    name_and_title = f"{page.name:<43} {page.title}"
+    return [
+        f"{line}\n"
+        for line in wrap_labelled_text(name_and_title, width, margin_columns=1, hanging_indent=45)
+    ]
 
 
-def topic_page(
+def format_mechanism_page(
     page: PageSpec, sections: Iterable[PageSection], theme: Theme, width: int | None
 ) -> list[str]:
     """A mechanism's page: wrapped sentences, and drawings printed verbatim."""
@@ -50,7 +56,9 @@ def topic_page(
     for section in sections:
         lines.append("\n")
         if isinstance(section, str):
-            lines += [f"{line}\n" for line in wrap_labelled(section, width or 80, margin=0)]
+            lines += [
+                f"{line}\n" for line in wrap_labelled_text(section, width or 80, margin_columns=0)
+            ]
         else:
             lines += [f"  {line}\n" for line in section]
     return lines

@@ -75,8 +75,8 @@ def explain(
 
 def _parse_duration_ms(text: str) -> int:
     """Parse a duration such as 20, 20ms or 3s into milliseconds; raises UsageError."""
-    for unit, factor in (("ms", 1), ("s", 1000), ("", 1)):
+    for unit, unit_ms in (("ms", 1), ("s", 1000), ("", 1)):
         digits = text.removesuffix(unit)
         if (unit == "" or digits != text) and digits.isdigit():
-            return int(digits) * factor
+            return int(digits) * unit_ms
     raise UsageError(f"{text!r}: not a duration such as 20ms or 3s")

@@ -19,23 +19,23 @@ from kfmt_cli.arrow.export.lake_options import LakeOptions
 from kfmt_cli.arrow.export.manifest import (
     KFMT_DIRECTORY,
     ExportManifest,
-    input_source,
+    manifest_source,
     read_manifest_outputs,
 )
 from kfmt_cli.arrow.input_files import input_file, list_input_files, mount_split_files
 from kfmt_cli.arrow.topic_ids import TopicIdCache
 from kfmt_cli.commands.command_run import RunEvent
-from kfmt_cli.commands.each_partition import LogStartNotes
+from kfmt_cli.commands.each_partition import LogStartReporter
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.input_paths import reject_stdin
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
-from kfmt_cli.disk.path_resolution import read_problems
+from kfmt_cli.disk.path_resolution import problem_messages
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.execution.file_split import FileSplit, compute_split_points
 from kfmt_cli.execution.file_splits import FileSplits
-from kfmt_cli.execution.processes import map_processes
+from kfmt_cli.execution.processes import map_in_processes
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
 from kfmt_cli.findings.damage import UNREADABLE_FILE_CODES
@@ -44,7 +44,7 @@ from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.file_result import FileResult
 from kfmt_cli.rows.table_types import LAKE_TABLES, SNAPSHOT_RECORDS_TABLE, export_result_type
-from kfmt_cli.writers.output import raise_output_errors, require_outside_inputs
+from kfmt_cli.writers.output import convert_output_errors, require_outside_inputs
 
 UNFINISHED_MARKER = ".kfmt-export-unfinished"
 
@@ -58,16 +58,16 @@ class ExportCommand:
     """A local path or a URL."""
     lake_options: LakeOptions = field(default_factory=LakeOptions)
     jobs: int = 1
-    force: bool = False
+    replaces_files: bool = False
     max_findings: int = MAX_FINDINGS
     is_dry_run: bool = False
     """Report the plan without reading or writing anything."""
-    log_start_notes: LogStartNotes | None = None
+    log_start_reporter: LogStartReporter | None = None
     on_note: Callable[[str], None] = lambda _: None
     """Called with notes on skipped files, and with the plan of a dry run."""
     _splits: FileSplits = field(default_factory=FileSplits)
     _user_paths: tuple[str, ...] = ()
-    _is_new_directory: bool = False
+    _is_new_output: bool = False
     _manifest: ExportManifest = field(default_factory=ExportManifest)
     _topic_ids: TopicIdCache = field(default_factory=TopicIdCache)
 
@@ -80,7 +80,7 @@ class ExportCommand:
         if not self.is_dry_run:
             self._prepare_destination()
         for path in paths:
-            yield from map(InputError, read_problems(path))
+            yield from map(InputError, problem_messages(path))
         request = replace(self.request, table=self.lake_options.listing_table)
         file_splits = list_input_files(request, self.on_note, require_topics=True)
         for split in file_splits:
@@ -93,11 +93,11 @@ class ExportCommand:
         if n_snapshots:
             snapshots_text = format_count(n_snapshots, "KRaft snapshot")
             self.on_note(f"{snapshots_text}: records in the table {SNAPSHOT_RECORDS_TABLE.name}\n")
-        if self.request.selection_options.must_read_logs:
+        if self.request.selection_options.needs_logs:
             yield from self._resolve_selections()
-        if self.log_start_notes is not None:
+        if self.log_start_reporter is not None:
             for readable_split in self._splits:
-                self.log_start_notes.note_log(
+                self.log_start_reporter.report_log_start(
                     readable_split.path,
                     readable_split.base_offset,
                     self._display_path(readable_split.path),
@@ -114,13 +114,13 @@ class ExportCommand:
             )
         if is_local(self.output_directory) and (directory / UNFINISHED_MARKER).exists():
             remove_unfinished_export(directory)
-        elif not self.force and list_file_names(self.output_directory):
+        elif not self.replaces_files and list_file_names(self.output_directory):
             raise UsageError(
                 f"{self.output_directory}: not empty; use --force to write into it and "
                 "overwrite files"
             )
         # Files in a store appear only once they are complete.
-        self._is_new_directory = is_local(self.output_directory) and not list_file_names(
+        self._is_new_output = is_local(self.output_directory) and not list_file_names(
             self.output_directory
         )
 
@@ -155,87 +155,95 @@ class ExportCommand:
         """A file's path, relative if the user's path is. Splits have absolute paths, which are
         valid in every process."""
         for user_path in self._user_paths:
-            root = str(Path(user_path).absolute())
-            if path == root:
+            root_path = str(Path(user_path).absolute())
+            if path == root_path:
                 return user_path
-            if path.startswith(f"{root.rstrip('/')}/"):
-                return str(Path(user_path) / path.removeprefix(root).lstrip("/"))
+            if path.startswith(f"{root_path.rstrip('/')}/"):
+                return str(Path(user_path) / path.removeprefix(root_path).lstrip("/"))
         return path
 
-    def process(self, on_progress: Callable[[int], None]) -> Iterator[RunEvent]:
+    def process_files(self, on_progress: Callable[[int], None]) -> Iterator[RunEvent]:
         """Export everything; yields findings and a result per file. An export that is killed in a
         new directory leaves UNFINISHED_MARKER there, so that the next one starts over."""
         if self.is_dry_run:
-            for line in dry_run_lines(self._splits, self._file_groups(), self.output_directory):
+            for line in dry_run_lines(
+                self._splits, self._create_file_groups(), self.output_directory
+            ):
                 self.on_note(f"{line}\n")
             return
-        previous_outputs = read_manifest_outputs(self.output_directory) if self.force else ()
+        previous_outputs = (
+            read_manifest_outputs(self.output_directory) if self.replaces_files else ()
+        )
         with (
             mark_unfinished(Path(self.output_directory), LAKE_TABLES)
-            if self._is_new_directory
+            if self._is_new_output
             else nullcontext()
         ):
             yield from self._export_file_groups(on_progress)
-            self._manifest.write(self.output_directory)
-        obsolete_files = self._manifest.exclude_own(previous_outputs)
-        for name in obsolete_files:  # the new files contain their rows
-            remove_file(f"{self.output_directory}/{name}")
-        if obsolete_files:
+            self._manifest.write_manifest(self.output_directory)
+        obsolete_names = self._manifest.exclude_own_files(previous_outputs)
+        for output_name in obsolete_names:  # the new files contain their rows
+            remove_file(f"{self.output_directory}/{output_name}")
+        if obsolete_names:
             self.on_note(
-                f"{format_count(len(obsolete_files), 'file')} of the earlier export removed\n"
+                f"{format_count(len(obsolete_names), 'file')} of the earlier export removed\n"
             )
 
     def _export_file_groups(self, on_progress: Callable[[int], None]) -> Iterator[RunEvent]:
-        file_groups = self._file_groups()
+        file_groups = self._create_file_groups()
         export_group = partial(
             export_file_group,
             self.request,
             output_directory=self.output_directory,
-            options=self.lake_options,
+            lake_options=self.lake_options,
         )
         # Connections do not survive a fork.
-        map_groups = map_processes if is_local(self.output_directory) else map_ordered
+        map_groups = map_in_processes if is_local(self.output_directory) else map_ordered
         group_exports = zip(
             file_groups, map_groups(export_group, file_groups, self.jobs), strict=True
         )
-        for path, grouped_exports in groupby(group_exports, lambda item: _split_file_path(item[0])):
+        for path, groups_and_exports in groupby(
+            group_exports, lambda group_and_export: _split_file_path(group_and_export[0])
+        ):
             if path:
-                file_exports = list(grouped_exports)
+                file_exports = list(groups_and_exports)
                 if needs_whole_read(
                     split_export.boundary
                     for _, group_export in file_exports
-                    for split_export in group_export.split_exports()
+                    for split_export in group_export.iter_split_exports()
                 ):
                     file_exports = self._export_whole_file(file_exports)
                 results = [
                     result
                     for file_export in file_exports
-                    for result in self._record_results(*file_export, on_progress)
+                    for result in self._add_to_manifest(*file_export, on_progress)
                 ]
                 yield from self._iter_file_events(path, results)
                 continue
-            for file_group, group_export in grouped_exports:
-                for split, result in self._record_results(file_group, group_export, on_progress):
+            for file_group, group_export in groups_and_exports:
+                for split, result in self._add_to_manifest(file_group, group_export, on_progress):
                     yield from self._iter_file_events(split.path, [(split, result)])
 
-    def _file_groups(self) -> list[FileSplits]:
+    def _create_file_groups(self) -> list[FileSplits]:
         task_bytes = bytes_per_task(self.request, self._splits)
-        splits = self._splits.split_at(lambda file: compute_split_points(file, task_bytes))
-        return list(splits.regrouped(self.lake_options.grouping.group(splits, task_bytes)))
+        splits = self._splits.divide_splits(lambda file: compute_split_points(file, task_bytes))
+        return list(
+            splits.iter_groups(self.lake_options.file_grouping.iter_file_groups(splits, task_bytes))
+        )
 
-    def _record_results(
+    def _add_to_manifest(
         self,
         file_group: FileSplits,
         group_export: FileGroupExport,
         on_progress: Callable[[int], None],
     ) -> Iterator[tuple[FileSplit, SplitExport]]:
         """Add the splits of a file group to the manifest; yields each with its result."""
-        output_names = [output.name for output in group_export.files]
-        self._manifest.add_outputs(group_export.files)
-        for split, split_export in zip(file_group, group_export.split_exports(), strict=True):
-            source = input_source(split, self._topic_ids, split_export.findings)
+        output_names = [output.name for output in group_export.exported_files]
+        self._manifest.add_outputs(group_export.exported_files)
+        for split, split_export in zip(file_group, group_export.iter_split_exports(), strict=True):
+            source = manifest_source(split, self._topic_ids, split_export.findings)
             self._manifest.add_input(
-                source, split_export.n_rows_by_table, split_export.offsets, output_names
+                source, split_export.n_rows_by_table, split_export.offset_bounds, output_names
             )
             on_progress(split.end - split.start)
             yield split, split_export
@@ -245,10 +253,10 @@ class ExportCommand:
     ) -> list[tuple[FileSplits, FileGroupExport]]:
         """Export a whole file again as one split, because damage extends across its splits."""
         for _, group_export in file_exports:
-            for output in group_export.files:
+            for output in group_export.exported_files:
                 remove_file(f"{self.output_directory}/{output.name}")
         first_split = file_exports[0][0][0]
-        whole_file = FileSplits([first_split.with_byte_range(0, first_split.size)])
+        whole_file = FileSplits([first_split.with_byte_range(0, first_split.file_size)])
         return [
             (
                 whole_file,
@@ -263,45 +271,47 @@ class ExportCommand:
     ) -> Iterator[RunEvent]:
         first_split = split_exports[0][0]
         result = FileResult(
-            export_result_type(self.lake_options.tables),
+            export_result_type(self.lake_options.table_names),
             self._display_path(path),
             first_split.kind.name,
-            {"bytes": first_split.size},
+            {"bytes": first_split.file_size},
             findings=FindingCollector(self.max_findings),
         )
-        merger = SplitMerger(path)
+        split_merger = SplitMerger(path)
         for _, split_export in split_exports:
-            findings = [merger.with_file_batch_index(finding) for finding in split_export.findings]
+            findings = [
+                split_merger.with_file_batch_index(finding) for finding in split_export.findings
+            ]
             if split_export.boundary is not None:
-                findings = [*merger.add_split(split_export.boundary), *findings]
-            for name, n_rows in split_export.n_rows_by_table.items():
-                result.counts[name] = (result.counts[name] or 0) + n_rows
+                findings = [*split_merger.merge_boundary(split_export.boundary), *findings]
+            for table_name, n_rows in split_export.n_rows_by_table.items():
+                result.counts[table_name] = (result.counts[table_name] or 0) + n_rows
             for finding in findings:
                 if finding.code in UNREADABLE_FILE_CODES:
                     yield InputError(finding.message.replace(path, result.file))
                     result.is_partial, result.counts["bytes"] = True, 0
                     continue
-                result.add(finding.code)
+                result.count_findings(finding.code)
                 if result.findings.count_and_admit(finding):
                     yield replace(finding, file=result.file)
         yield result
 
 
 @contextmanager
-def mark_unfinished(directory: Path, tables: tuple[str, ...]) -> Iterator[None]:
+def mark_unfinished(directory: Path, table_names: tuple[str, ...]) -> Iterator[None]:
     """Mark a directory as unfinished until the block ends without an error; raises
     OutputError."""
     marker_path = directory / UNFINISHED_MARKER
-    with raise_output_errors(marker_path):
+    with convert_output_errors(marker_path):
         directory.mkdir(parents=True, exist_ok=True)
         marker_file = marker_path.open("x")
     with marker_file:
-        with raise_output_errors(marker_path):
-            json.dump(tables, marker_file)
+        with convert_output_errors(marker_path):
+            json.dump(table_names, marker_file)
             marker_file.flush()
             fcntl.flock(marker_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
-        with raise_output_errors(marker_path):
+        with convert_output_errors(marker_path):
             marker_path.unlink()
 
 
@@ -312,11 +322,11 @@ def remove_unfinished_export(directory: Path) -> None:
         with marker_path.open() as marker_file:
             fcntl.flock(marker_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
-                tables = [name for name in json.load(marker_file) if name in LAKE_TABLES]
+                table_names = [name for name in json.load(marker_file) if name in LAKE_TABLES]
             except (ValueError, TypeError):
-                tables = []  # killed before it had written anything
-            for name in (*tables, KFMT_DIRECTORY):
-                shutil.rmtree(directory / name, ignore_errors=True)
+                table_names = []  # killed before it had written anything
+            for directory_name in (*table_names, KFMT_DIRECTORY):
+                shutil.rmtree(directory / directory_name, ignore_errors=True)
             marker_path.unlink()
     except BlockingIOError:
         raise UsageError(f"{directory}: another export is writing to this directory") from None
@@ -326,4 +336,4 @@ def remove_unfinished_export(directory: Path) -> None:
 
 def _split_file_path(file_group: FileSplits) -> str:
     """The file that a file group has splits of; empty for a group of whole files."""
-    return "" if file_group[0].is_whole else file_group[0].path
+    return "" if file_group[0].is_entire_file else file_group[0].path

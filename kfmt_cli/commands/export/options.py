@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.lake_options import lake_options
+from kfmt_cli.cli.lake_options import add_lake_options
 from kfmt_cli.cli.options import (
     ByteSizeType,
     CommonOptions,
     common_options,
     force_option,
-    parse_stored_path,
+    parse_literal_path,
     paths_argument,
 )
-from kfmt_cli.cli.payload_options import decode_options
+from kfmt_cli.cli.payload_options import add_decode_options
 from kfmt_cli.cli.selection_options import add_selection_options
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.output_formats import OUTPUT_FORMATS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @grouped_command(name="export", short_help="Export records or batches as Parquet files.")
 @paths_argument
 @click.option(
-    "--to", required=True, metavar="DIR", type=parse_stored_path, help="Output directory."
+    "--to", required=True, metavar="DIR", type=parse_literal_path, help="Output directory."
 )
 @click.option(
     "--format",
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 @click.option("--columns", default="", help="Record columns, comma-separated.")
 @click.option("--topics", default="", help="Only these topics, comma-separated.")
 @add_selection_options
-@lake_options
+@add_lake_options
 @click.option("--max-split-bytes", type=ByteSizeType(), help="Old name of --target-file-bytes.")
-@decode_options
+@add_decode_options
 @click.option("--dry-run", is_flag=True, help="Show what would be read and written, then exit.")
 @force_option
 @common_options("all", "color", "strict", "max-findings", "jobs", "max-decompressed")
@@ -96,7 +96,7 @@ def export(
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
     from kfmt_cli.arrow.export.lake_options import parse_lake_options
-    from kfmt_cli.commands.each_partition import LogStartNotes
+    from kfmt_cli.commands.each_partition import LogStartReporter
     from kfmt_cli.commands.export.command import ExportCommand
     from kfmt_cli.disk.path_resolution import prepare_listable_path
     from kfmt_cli.execution.read_request import ReadRequest, build_request
@@ -113,12 +113,12 @@ def export(
         max_split_bytes=parsed_options.target_file_bytes,
         parallelism=common.jobs,
         decompression_limit=common.decompression_limit,
-        payloads=payloads,
+        payload_declarations=payloads,
     )
     request = build_request(request, paths, columns, topics)
-    run = common.start_run(export_result_type(parsed_options.tables))
+    run = common.start_run(export_result_type(parsed_options.table_names))
     command = ExportCommand(
         request, to, parsed_options, common.jobs, force, common.max_findings, dry_run
     )
-    command.log_start_notes, command.on_note = LogStartNotes(run), run.sink.note
+    command.log_start_reporter, command.on_note = LogStartReporter(run), run.sink.write_to_stderr
     return run.run_task(command, paths)

@@ -13,16 +13,16 @@ import numpy as np
 from kfmt_cli.broker.offsets.seek import (
     BY_SCAN,
     ReadPosition,
-    find_start_for_offset,
-    find_start_for_timestamp,
+    choose_position_for_offset,
+    choose_position_for_timestamp,
     read_blocks_from,
 )
 from kfmt_cli.commands.command_run import CommandRun, RowCells, chunk_rows
-from kfmt_cli.commands.each_partition import LogStartNotes, log_progress, read_log_blocks
+from kfmt_cli.commands.each_partition import LogStartReporter, iter_log_blocks, show_read_progress
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.table import BoolArray
-from kfmt_cli.disk.directory_listing import format_no_log
+from kfmt_cli.disk.directory_listing import format_no_logs_message
 from kfmt_cli.disk.file_names import path_identity
 from kfmt_cli.disk.input_paths import InputPath, resolve_paths
 from kfmt_cli.disk.segment import Segment
@@ -33,7 +33,7 @@ from kfmt_cli.log.derived_columns import read_complete_records
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
-from kfmt_cli.render.style import escape_terminal, format_count
+from kfmt_cli.render.style import escape_unprintable, format_count
 from kfmt_cli.rows.types.match_row import MATCH_ROW
 
 MAX_LATER_BATCHES = 256  # stop after this many batches that begin later; damage may fake a few
@@ -50,68 +50,78 @@ class FindCommand:
     """Conditions on records."""
     n_remaining_rows: int | None = None
     """Total number of rows to show; None for all."""
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     _n_matches: int = 0
-    _n_files: int = 0
+    _n_matched_files: int = 0
     _finding_collector: FindingCollector = field(init=False)
     """Findings of the segment that is searched."""
 
     def search_paths(self, paths: tuple[str, ...]) -> None:
         """Search every partition under some paths."""
         segment_by_identity: dict[str, Segment] = {}
-        for input_path in resolve_paths(paths, self.run.report_unreadable):
-            with self.run.catch_unreadable():
-                path_segments = list(input_path.exclude_marked(self.run.sink.note).iter_segments())
+        for input_path in resolve_paths(paths, self.run.report_input_error):
+            with self.run.catch_input_errors():
+                path_segments = list(
+                    input_path.exclude_marked_directories(
+                        self.run.sink.write_to_stderr
+                    ).iter_segments()
+                )
                 segments_with_log = [
                     segment for segment in path_segments if segment.log is not None
                 ]
                 if path_segments and not segments_with_log:
                     raise InputError(_format_missing_log(input_path))
                 for segment in segments_with_log:
-                    segment_by_identity.setdefault(segment.identity, segment)
+                    segment_by_identity.setdefault(segment.identity_path, segment)
         segments_with_log = list(segment_by_identity.values())
-        log_start_notes = LogStartNotes(self.run)
+        log_start_notes = LogStartReporter(self.run)
         logs_to_read = (
             [segment.any_file for segment in segments_with_log] if self.selection_options else []
         )
-        with log_progress(self.run, logs_to_read):
+        with show_read_progress(self.run, logs_to_read):
             for directory_segments in _segments_by_directory(segments_with_log).values():
                 sorted_segments = sorted(
-                    directory_segments, key=lambda segment: segment.any_file.base_or_zero
+                    directory_segments, key=lambda segment: segment.any_file.base_offset_or_zero
                 )
                 first_log = sorted_segments[0].any_file
-                log_start_notes.note_log(first_log.path, first_log.base_offset, first_log.name)
+                log_start_notes.report_log_start(
+                    first_log.path, first_log.base_offset, first_log.name
+                )
                 self._search_partition(sorted_segments)
-        if self._n_files > 1:
+        if self._n_matched_files > 1:
             self.run.sink.write_hint(format_count(self._n_matches, "place"))
         elif segments_with_log and not self._n_matches:
             self.run.sink.write_hint("not found")
         if segments_with_log and not self._n_matches:
-            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+            self.run.output.raise_exit_code(ExitCode.FINDINGS)
 
     def _search_partition(self, segments: list[Segment]) -> None:
         if self.offset is not None:
-            candidates = [
-                segment for segment in segments if segment.any_file.base_or_zero <= self.offset
+            candidate_segments = [
+                segment
+                for segment in segments
+                if segment.any_file.base_offset_or_zero <= self.offset
             ]
-            for segment in candidates[-1:]:
-                self._search_segment(segment, partial(self._find_offset, self.offset))
+            for segment in candidate_segments[-1:]:
+                self._search_segment(segment, partial(self._iter_offset_matches, self.offset))
         elif self.timestamp is not None:
             for segment in segments:
-                if self._search_segment(segment, partial(self._find_timestamp, self.timestamp)):
+                if self._search_segment(
+                    segment, partial(self._iter_timestamp_matches, self.timestamp)
+                ):
                     return
         else:
-            self._search_selected(segments)
+            self._search_selected_records(segments)
 
-    def _search_selected(self, segments: list[Segment]) -> None:
+    def _search_selected_records(self, segments: list[Segment]) -> None:
         """Search the segments of a partition for selected records."""
         logs = [segment.log for segment in segments if segment.log is not None]
-        with self.run.catch_unreadable():
-            selection = resolve_selection(self.selection_options, logs, self.limit)
+        with self.run.catch_input_errors():
+            selection = resolve_selection(self.selection_options, logs, self.decompression_limit)
             producer_selection = Selection(
                 record_filter=RecordFilter(producer_id=selection.record_filter.producer_id)
             )
-            search = (
+            iter_matches = (
                 self._iter_selected_batches
                 if selection == producer_selection
                 else self._iter_selected_records
@@ -119,59 +129,64 @@ class FindCommand:
             selected_paths = {log.path for log in selection.select_logs(logs)}
             for segment in segments:
                 if segment.any_file.path in selected_paths:
-                    self._search_segment(segment, partial(search, selection))
+                    self._search_segment(segment, partial(iter_matches, selection))
 
     def _search_segment(
-        self, segment: Segment, search: Callable[[Segment], Iterator[RowCells]]
+        self, segment: Segment, iter_matches: Callable[[Segment], Iterator[RowCells]]
     ) -> int:
         """Search a segment and show the matches; returns their number."""
         if self.n_remaining_rows == 0:
             return 0
         self._finding_collector = FindingCollector(self.run.max_findings)
-        matches = islice(self._iter_matches(segment, search), self.n_remaining_rows)
-        n_found = 0
-        if (first := next(matches, None)) is not None:
-            chunks = chunk_rows(chain([first], matches))
-            n_found = self.run.output_rows(
-                segment.required_log.name, MATCH_ROW, chunks, ("place", "places")
+        matches = islice(self._iter_matches(segment, iter_matches), self.n_remaining_rows)
+        n_matches = 0
+        if (first_match := next(matches, None)) is not None:
+            match_chunks = chunk_rows(chain([first_match], matches))
+            n_matches = self.run.write_rows(
+                segment.required_log.name, MATCH_ROW, match_chunks, ("place", "places")
             )
-            self._n_files += 1
-            self._n_matches += n_found
+            self._n_matched_files += 1
+            self._n_matches += n_matches
             self.n_remaining_rows = (
-                None if self.n_remaining_rows is None else self.n_remaining_rows - n_found
+                None if self.n_remaining_rows is None else self.n_remaining_rows - n_matches
             )
-        self.run.report_suppressed(segment.required_log.name, self._finding_collector)
-        return n_found
+        self.run.report_suppressed_findings(segment.required_log.name, self._finding_collector)
+        return n_matches
 
     def _iter_matches(
-        self, segment: Segment, search: Callable[[Segment], Iterator[RowCells]]
+        self, segment: Segment, iter_matches: Callable[[Segment], Iterator[RowCells]]
     ) -> Iterator[RowCells]:
         """The matches in a segment, up to the first unreadable byte; reports its findings."""
-        with self.run.catch_unreadable():
-            yield from search(segment)
+        with self.run.catch_input_errors():
+            yield from iter_matches(segment)
 
     # By offset and by time.
 
-    def _find_offset(self, offset: int, segment: Segment) -> Iterator[RowCells]:
-        read_position = self._note_scan(segment, find_start_for_offset(segment, offset))
+    def _iter_offset_matches(self, offset: int, segment: Segment) -> Iterator[RowCells]:
+        read_position = self._note_if_scanned(segment, choose_position_for_offset(segment, offset))
         n_later_batches, next_base_offset, end_offset = 0, None, None
         for block in self._iter_blocks_from(segment, read_position):
             batches = block.batches
-            begins_later = (batches.base_offset > offset) & (batches.has_base_offset == 1)
-            may_contain = (batches.last_offset >= offset) & ~begins_later
-            is_undamaged = may_contain & (batches.crc_valid == 1)
-            if may_contain.any():
-                i = int(np.argmax(is_undamaged if is_undamaged.any() else may_contain))
-                matches = self._iter_matching_records(
-                    block, i, lambda records: records.rows.offset == offset, read_position.via
+            later_mask = (batches.base_offset > offset) & (batches.has_base_offset == 1)
+            candidate_mask = (batches.last_offset >= offset) & ~later_mask
+            undamaged_mask = candidate_mask & (batches.crc_valid == 1)
+            if candidate_mask.any():
+                batch_index = int(
+                    np.argmax(undamaged_mask if undamaged_mask.any() else candidate_mask)
                 )
-                yield from [*matches] or [_match_cells(block, i, read_position.via)]
+                matches = self._iter_matching_records(
+                    block,
+                    batch_index,
+                    lambda records: records.rows.offset == offset,
+                    read_position.via,
+                )
+                yield from [*matches] or [_match_cells(block, batch_index, read_position.via)]
                 return
-            if next_base_offset is None and begins_later.any():
-                next_base_offset = int(batches.base_offset[begins_later].min())
+            if next_base_offset is None and later_mask.any():
+                next_base_offset = int(batches.base_offset[later_mask].min())
             if len(batches):
                 end_offset = int(batches.last_offset.max()) + 1
-            n_later_batches += int(begins_later.sum())
+            n_later_batches += int(later_mask.sum())
             if n_later_batches >= MAX_LATER_BATCHES:
                 break  # compaction has removed it
         reason = f"the next batch starts at offset {next_base_offset}"
@@ -181,27 +196,32 @@ class FindCommand:
                 if end_offset is None
                 else f"the segment ends before offset {end_offset}"
             )
-        self.run.sink.note(f"{escape_terminal(segment.any_file.name)}: {reason}\n")
+        self.run.sink.write_to_stderr(f"{escape_unprintable(segment.any_file.name)}: {reason}\n")
 
-    def _find_timestamp(self, timestamp: int, segment: Segment) -> Iterator[RowCells]:
-        read_position = self._note_scan(segment, find_start_for_timestamp(segment, timestamp))
+    def _iter_timestamp_matches(self, timestamp: int, segment: Segment) -> Iterator[RowCells]:
+        read_position = self._note_if_scanned(
+            segment, choose_position_for_timestamp(segment, timestamp)
+        )
         for block in self._iter_blocks_from(segment, read_position):
             batches = block.batches
-            is_candidate = (batches.max_timestamp >= timestamp) & (batches.has_timestamp == 1)
-            for i in np.flatnonzero(is_candidate).tolist():
+            candidate_mask = (batches.max_timestamp >= timestamp) & (batches.has_timestamp == 1)
+            for batch_index in np.flatnonzero(candidate_mask).tolist():
                 matches = self._iter_matching_records(
-                    block, i, lambda records: records.rows.timestamp >= timestamp, read_position.via
+                    block,
+                    batch_index,
+                    lambda records: records.rows.timestamp >= timestamp,
+                    read_position.via,
                 )
                 first_match = next(matches, None)
                 if first_match is not None:
                     yield first_match
                     return
 
-    def _note_scan(self, segment: Segment, read_position: ReadPosition) -> ReadPosition:
+    def _note_if_scanned(self, segment: Segment, read_position: ReadPosition) -> ReadPosition:
         """Note why an index is not used, if so; returns `read_position`."""
         if read_position.via == BY_SCAN:
             message = f"{segment.any_file.name}: scanned from the start: {read_position.reason}"
-            self.run.sink.note(f"{escape_terminal(message)}\n")
+            self.run.sink.write_to_stderr(f"{escape_unprintable(message)}\n")
         return read_position
 
     def _iter_blocks_from(self, segment: Segment, read_position: ReadPosition) -> Iterator[Block]:
@@ -218,37 +238,43 @@ class FindCommand:
         block: Block,
         batch_index: int,
         record_mask: Callable[[RecordColumns], BoolArray],
-        via: str,
+        search_method: str,
     ) -> Iterator[RowCells]:
         """The records of a batch that match; reports the findings about it."""
         for batch_run in split_runs(slice_block(block, batch_index, batch_index + 1)):
-            records = read_complete_records(batch_run, self.limit)
+            records = read_complete_records(batch_run, self.decompression_limit)
             self.run.report_findings(
                 [*batch_run.findings, *records.findings], self._finding_collector
             )
-            for row in np.flatnonzero(record_mask(records)).tolist():
-                yield _match_cells(block, batch_index, via, records, row)
+            for record_index in np.flatnonzero(record_mask(records)).tolist():
+                yield _match_cells(block, batch_index, search_method, records, record_index)
 
     # By record conditions and by producer.
 
     def _iter_selected_records(self, selection: Selection, segment: Segment) -> Iterator[RowCells]:
         for block in self._iter_all_blocks(segment):
-            for batch_run, records in selection.iter_candidate_runs(block, self.limit):
+            for batch_run, records in selection.iter_candidate_runs(
+                block, self.decompression_limit
+            ):
                 self.run.report_findings(
                     [*batch_run.findings, *records.findings], self._finding_collector
                 )
-                for row in np.flatnonzero(selection.record_mask(batch_run, records)).tolist():
-                    i = int(np.searchsorted(records.row_ends, row, side="right"))
-                    yield _match_cells(batch_run, i, BY_SCAN, records, row)
+                for record_index in np.flatnonzero(
+                    selection.record_mask(batch_run, records)
+                ).tolist():
+                    batch_index = int(np.searchsorted(records.row_ends, record_index, side="right"))
+                    yield _match_cells(batch_run, batch_index, BY_SCAN, records, record_index)
 
     def _iter_selected_batches(self, selection: Selection, segment: Segment) -> Iterator[RowCells]:
         for block in self._iter_all_blocks(segment):
-            for i in np.flatnonzero(selection.record_filter.batch_mask(block.batches)).tolist():
-                yield _match_cells(block, i, BY_SCAN)
+            for batch_index in np.flatnonzero(
+                selection.record_filter.batch_mask(block.batches)
+            ).tolist():
+                yield _match_cells(block, batch_index, BY_SCAN)
 
     def _iter_all_blocks(self, segment: Segment) -> Iterator[Block]:
         """All blocks of a log, whose findings are reported."""
-        for _, block in read_log_blocks([segment.required_log]):
+        for _, block in iter_log_blocks([segment.required_log]):
             self.run.report_findings(block.findings, self._finding_collector)
             yield replace(block, findings=[])
 
@@ -256,28 +282,30 @@ class FindCommand:
 def _match_cells(
     block: Block,
     batch_index: int,
-    via: str,
+    search_method: str,
     records: RecordColumns | None = None,
     record_index: int | None = None,
 ) -> RowCells:
     """The row of a batch, or of a record in it."""
     batch = block.batches.row(batch_index)
     base_offset = batch.base_offset if batch.has_base_offset else None
-    offset = position = None
+    record_offset = record_position = None
     timestamp = batch.max_timestamp if batch.has_timestamp else None
     if records is not None and record_index is not None:
         rows = records.rows
-        offset = int(rows.offset[record_index])
-        position = int(rows.position[record_index]) if rows.has_position[record_index] else None
+        record_offset = int(rows.offset[record_index])
+        record_position = (
+            int(rows.position[record_index]) if rows.has_position[record_index] else None
+        )
         timestamp = int(rows.timestamp[record_index]) if rows.has_timestamp[record_index] else None
     batch_cells = batch.position, batch.size, base_offset, batch.last_offset
-    return (*batch_cells, offset, position, timestamp, via)
+    return (*batch_cells, record_offset, record_position, timestamp, search_method)
 
 
 def _format_missing_log(input_path: InputPath) -> str:
     """The message for a path with indexes but without a log."""
     if input_path.file is None:
-        return format_no_log(input_path.path)
+        return format_no_logs_message(input_path.path)
     return f"{input_path.file.name}: the log of this index is missing"
 
 

@@ -10,18 +10,18 @@ from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.format.lines import draw_layout
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk.kinds import KINDS, classify_name
-from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.kinds.kind import FileKind
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
-from kfmt_cli.formats.kafka_messages import load_definitions, message_layout
+from kfmt_cli.formats.kafka_messages import load_message_definitions, message_layout
 from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.render.style import format_count
-from kfmt_cli.rows.types.format_entries import field_row, format_row, iter_format_entries
+from kfmt_cli.rows.types.format_entries import iter_format_entries, layout_field_row, layout_row
 from kfmt_cli.rows.types.reference_rows import FORMAT_FIELD_ROW, FORMAT_ROW
 from kfmt_cli.topics import DECODED_TOPICS, topic_message_types
-from kfmt_cli.topics.coordinator_records import KEY_HEADER, VALUE_HEADER
+from kfmt_cli.topics.coordinator_records import KEY_HEADER_LAYOUT, VALUE_HEADER_LAYOUT
 from kfmt_cli.topics.enveloped_records import RECORD_ENVELOPE
 
 
@@ -31,20 +31,21 @@ class FormatChapter:
 
     title: str
     layouts: tuple[Layout, ...]
-    files: tuple[str, ...] = ()
+    file_or_topic_names: tuple[str, ...] = ()
     """Names of the files that contain them."""
 
 
-def format_chapters() -> Iterator[FormatChapter]:
+def iter_format_chapters() -> Iterator[FormatChapter]:
     """All formats, in the order of the page."""
     yield FormatChapter("Record batch, magic 2", (RECORD_BATCH, RECORD, RECORD_HEADER), ("*.log",))
     control_layouts = (CONTROL_RECORD_KEY, END_TXN_MARKER, *KRAFT_LAYOUT_BY_TYPE.values())
     yield FormatChapter("Control records", control_layouts, ("*.checkpoint",))
     yield FormatChapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
     for kind in KINDS:
-        yield from _kind_chapters(kind)
+        yield from _iter_kind_chapters(kind)
     yield FormatChapter(
-        "Envelopes of internal topic records", (KEY_HEADER, VALUE_HEADER, RECORD_ENVELOPE)
+        "Envelopes of internal topic records",
+        (KEY_HEADER_LAYOUT, VALUE_HEADER_LAYOUT, RECORD_ENVELOPE),
     )
     for topic in DECODED_TOPICS:
         messages = topic_message_types(topic)
@@ -64,7 +65,7 @@ def format_chapters() -> Iterator[FormatChapter]:
     yield FormatChapter("For teaching", (NOTES_V0,))
 
 
-def _kind_chapters(kind: Kind) -> Iterator[FormatChapter]:
+def _iter_kind_chapters(kind: FileKind) -> Iterator[FormatChapter]:
     """The formats of a kind of file; a chapter for each if its files have fixed names."""
     if kind.layouts and not kind.names:
         yield FormatChapter(kind.title, kind.layouts, tuple(kind.name_patterns))
@@ -79,7 +80,7 @@ def _kind_chapters(kind: Kind) -> Iterator[FormatChapter]:
 
 def _message_layouts(location: str) -> tuple[Layout, ...]:
     """The layouts of the messages that Kafka defines for a location, see `where`."""
-    named_definitions = load_definitions().items()
+    named_definitions = load_message_definitions().items()
     return tuple(
         message_layout(name)
         for name, definition in named_definitions
@@ -93,19 +94,19 @@ def _normalize_name(name: str) -> str:
 
 def find_layouts(name: str) -> list[Layout]:
     """The formats with this name, or of the file or topic with this name; raises UsageError."""
-    normalized_name, all_chapters = _normalize_name(name), list(format_chapters())
+    normalized_name, all_chapters = _normalize_name(name), list(iter_format_chapters())
     all_layouts = [layout for chapter in all_chapters for layout in chapter.layouts]
     if exact_matches := [
         layout for layout in all_layouts if _normalize_name(layout.name) == normalized_name
     ]:
         return exact_matches[:1]
     kind, _, _ = classify_name(name.rpartition("/")[2])
-    file_names = {normalized_name, *map(_normalize_name, kind.name_patterns)}
+    normalized_file_names = {normalized_name, *map(_normalize_name, kind.name_patterns)}
     matching_chapters = [
         chapter
         for chapter in all_chapters
-        for file_name in chapter.files
-        if _normalize_name(file_name) in file_names
+        for chapter_file_name in chapter.file_or_topic_names
+        if _normalize_name(chapter_file_name) in normalized_file_names
     ]
     if file_layouts := [layout for chapter in matching_chapters for layout in chapter.layouts]:
         return file_layouts
@@ -124,26 +125,28 @@ def show_formats(run: CommandRun, names: tuple[str, ...]) -> None:
     if not names:
         _show_chapters(run)
     for layout in [layout for name in names for layout in find_layouts(name)]:
-        if sink.for_people:
-            sink.write_line("".join(draw_layout(layout, sink.out.theme, sink.out.width)))
+        if sink.is_for_people:
+            sink.write_line("".join(draw_layout(layout, sink.streams.theme, sink.streams.width)))
             continue
-        for entry in iter_format_entries(layout):
-            sink.write_document(FORMAT_FIELD_ROW, field_row(layout, entry), ())
+        for format_entry in iter_format_entries(layout):
+            sink.write_document(FORMAT_FIELD_ROW, layout_field_row(layout, format_entry), ())
 
 
 def _show_chapters(run: CommandRun) -> None:
-    sink, all_chapters = run.sink, list(format_chapters())
-    width = max(len(layout.name) for chapter in all_chapters for layout in chapter.layouts)
+    sink, all_chapters = run.sink, list(iter_format_chapters())
+    name_width = max(len(layout.name) for chapter in all_chapters for layout in chapter.layouts)
     for chapter in all_chapters:
-        if sink.for_people:
-            sink.write_line(sink.out.theme.paint("bold", chapter.title) + "\n")
+        if sink.is_for_people:
+            sink.write_line(sink.streams.theme.paint("bold", chapter.title) + "\n")
         for layout in chapter.layouts:
-            max_width = (sink.out.width or 1 << 20) - width - 3
-            description = textwrap.shorten(layout.doc, max(max_width, 20), placeholder=" …")
+            max_description_width = (sink.streams.width or 1 << 20) - name_width - 3
+            description = textwrap.shorten(
+                layout.doc, max(max_description_width, 20), placeholder=" …"
+            )
             sink.write_document(
                 FORMAT_ROW,
-                format_row(layout, chapter.title),
-                [f" {layout.name:<{width}}  {description}\n"],
+                layout_row(layout, chapter.title),
+                [f" {layout.name:<{name_width}}  {description}\n"],
             )
     n_formats = sum(len(chapter.layouts) for chapter in all_chapters)
     sink.write_hint(

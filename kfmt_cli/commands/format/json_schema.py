@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from kfmt_cli.commands.contract import distinguishing_member, shapes_by_name, state_types
+from kfmt_cli.commands.contract import distinguishing_member, state_row_types, variants_by_type_name
 from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, LocationSource, RowType
 from kfmt_cli.rows.json_schemas import (
     ANY_SCHEMA,
@@ -86,19 +86,20 @@ _CHANGE_SCHEMAS: dict[str, JsonSchema] = {"change": STRING_SCHEMA, "before": {"t
 def json_schema() -> JsonSchema:
     """The schema of one line: an object of any type."""
     definitions: dict[str, JsonSchema] = {}
-    shapes_by_type_name = shapes_by_name()
-    for name, shapes in shapes_by_type_name.items():
-        if len(shapes) == 1:
-            definitions[name] = _object_schema(shapes[0])
+    variants_by_name = variants_by_type_name()
+    for name, variants in variants_by_name.items():
+        if len(variants) == 1:
+            definitions[name] = _object_schema(variants[0])
             continue
-        row_type_by_name = {
-            f"{name}_with_{distinguishing_member(shape, shapes)}": shape for shape in shapes
+        variant_by_name = {
+            f"{name}_with_{distinguishing_member(variant, variants)}": variant
+            for variant in variants
         }
         definitions[name] = {
-            "oneOf": [_reference_schema(type_name) for type_name in row_type_by_name]
+            "oneOf": [_reference_schema(type_name) for type_name in variant_by_name]
         }
         definitions |= {
-            type_name: _object_schema(row_type) for type_name, row_type in row_type_by_name.items()
+            type_name: _object_schema(row_type) for type_name, row_type in variant_by_name.items()
         }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -106,16 +107,16 @@ def json_schema() -> JsonSchema:
         "title": "kfmt line",
         "description": "One line of what kfmt prints with --json. Within this version, types, "
         "members and words may be added; none is removed, renamed or given another meaning.",
-        "anyOf": [_reference_schema(name) for name in shapes_by_type_name],
+        "anyOf": [_reference_schema(name) for name in variants_by_name],
         "$defs": {**definitions, "kcat": _KCAT_SCHEMA},
     }
 
 
-def _reference_schema(name: str) -> JsonSchema:
-    return {"$ref": f"#/$defs/{name}"}
+def _reference_schema(type_name: str) -> JsonSchema:
+    return {"$ref": f"#/$defs/{type_name}"}
 
 
-def format_schema() -> str:
+def format_json_schema() -> str:
     """The schema as the text of a file."""
     return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
 
@@ -129,16 +130,19 @@ def _object_schema(row_type: RowType) -> JsonSchema:
             "properties": {"type": {"const": row_type.name}},
             "required": ["type"],
         }
-    members, required_names = _member_schemas(row_type.columns)
-    leading_members: dict[str, JsonSchema] = {"type": {"const": row_type.name}}
+    schema_by_member, required_names = _member_schemas(row_type.columns)
+    leading_schema_by_member: dict[str, JsonSchema] = {"type": {"const": row_type.name}}
     if row_type.location_source is not LocationSource.NO_FILE:
-        leading_members["file"] = STRING_SCHEMA
+        leading_schema_by_member["file"] = STRING_SCHEMA
     if row_type.location_source.has_location:
-        leading_members |= {
+        leading_schema_by_member |= {
             name: {**_LOCATION_SCHEMAS[name], "description": doc}
             for name, doc in LOCATION_COLUMNS.items()
         }
-        required_names = [*(name for name in leading_members if name != "type"), *required_names]
+        required_names = [
+            *(name for name in leading_schema_by_member if name != "type"),
+            *required_names,
+        ]
     other_members: JsonSchema = (
         {"additionalProperties": INTEGER_SCHEMA}
         if row_type.name == "summary"
@@ -148,9 +152,9 @@ def _object_schema(row_type: RowType) -> JsonSchema:
         "type": "object",
         "description": row_type.doc,
         "properties": {
-            **leading_members,
-            **members,
-            **(_CHANGE_SCHEMAS if row_type in state_types() else {}),
+            **leading_schema_by_member,
+            **schema_by_member,
+            **(_CHANGE_SCHEMAS if row_type in state_row_types() else {}),
         },
         "required": [
             "type",
@@ -165,22 +169,22 @@ _NO_OTHER_MEMBERS: JsonSchema = {"unevaluatedProperties": False}
 
 def _member_schemas(columns: Iterable[Column]) -> tuple[dict[str, JsonSchema], list[str]]:
     """The schemas of members by name, and the names of the required ones."""
-    members: dict[str, JsonSchema] = {}
+    schema_by_member: dict[str, JsonSchema] = {}
     required_names: list[str] = []
     for column in columns:
-        members[column.name] = _member_schema(column)
+        schema_by_member[column.name] = _member_schema(column)
         if column.kind is ColumnKind.BYTES:
-            members[f"{column.name}_encoding"] = {"enum": list(BYTES_ENCODINGS)}
+            schema_by_member[f"{column.name}_encoding"] = {"enum": list(BYTES_ENCODINGS)}
         if not column.present_if:
             required_names.append(column.name)
-    return members, required_names
+    return schema_by_member, required_names
 
 
 def _member_schema(column: Column) -> JsonSchema:
     """The schema of a member."""
     if column.kind is ColumnKind.GROUP:
-        members, _ = _member_schemas(column.members)
-        schema: JsonSchema = {"type": "object", "properties": members}
+        schema_by_member, _ = _member_schemas(column.members)
+        schema: JsonSchema = {"type": "object", "properties": schema_by_member}
     elif column.kind is ColumnKind.HEADERS:
         schema = array_schema(_HEADER_SCHEMA)
     elif column.kind is ColumnKind.JSON:

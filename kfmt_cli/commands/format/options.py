@@ -38,9 +38,9 @@ def format_command(
     from kfmt_cli.commands.format.command import show_formats
 
     if json_schema:
-        from kfmt_cli.commands.format.json_schema import format_schema
+        from kfmt_cli.commands.format.json_schema import format_json_schema
 
-        click.echo(format_schema(), nl=False)
+        click.echo(format_json_schema(), nl=False)
         return
     run = common.start_run()
     show_formats(run, names)

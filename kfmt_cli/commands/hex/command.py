@@ -21,7 +21,7 @@ from kfmt_cli.disk.file_access import is_directory, read_bytes_at
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
-from kfmt_cli.disk.path_resolution import input_file_at, resolve_display_path
+from kfmt_cli.disk.path_resolution import mount_and_resolve_path, resolve_input_file
 from kfmt_cli.errors import ExitCode, InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.formats import batch_header_readers as header
@@ -30,8 +30,8 @@ from kfmt_cli.log.anatomy.other_files import file_anatomy
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES, Block
 from kfmt_cli.render.hexdump import HexDumper
-from kfmt_cli.render.style import escape_terminal
-from kfmt_cli.rows.types.anatomy import FIELD_ROW, anatomy_cells, section_lines
+from kfmt_cli.render.style import escape_unprintable
+from kfmt_cli.rows.types.anatomy import FIELD_ROW, anatomy_cells, structure_lines
 from kfmt_cli.topics import find_decoder
 
 MAX_DAMAGE_FINDINGS = 5  # findings to show if the requested batch is missing
@@ -51,38 +51,38 @@ class HexCommand:
     entry_index: int | None
     shows_only_record: bool
     """Show only the header of the batch, and the record with the offset."""
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     shows_long_fields: bool = False
     """Show all bytes of long fields."""
     topic: str | None = None
     """The topic, if the directory is not named after it."""
-    layout_name: str | None = None
+    forced_layout_name: str | None = None
     """Name of the file's layout, overriding its own name."""
 
     def show_path(self, path: str) -> None:
         """Show the requested part of a file."""
         try:
             if path != STDIN_PATH:
-                path = resolve_display_path(path)
+                path = mount_and_resolve_path(path)
             if is_directory(path):
                 raise UsageError(f"{format_display_name(path)} is a directory; hex needs a file")
             if path == STDIN_PATH or path.startswith(HEX_PREFIX):
                 with TemporaryDirectory() as scratch_directory:
                     self._show_file(_store_as_log(path, Path(scratch_directory)))
             else:
-                self._show_file(input_file_at(path))
+                self._show_file(resolve_input_file(path))
         except NotFoundError as error:
-            self.run.host.raise_exit_code(error.exit_code)
-            self.run.sink.note(f"kfmt: {escape_terminal(str(error))}\n")
+            self.run.output.raise_exit_code(error.exit_code)
+            self.run.sink.write_to_stderr(f"kfmt: {escape_unprintable(str(error))}\n")
         except InputError as error:
-            self.run.report_unreadable(str(error))
+            self.run.report_input_error(str(error))
 
     def _show_file(self, file: InputFile) -> None:
         layout = None
-        if self.layout_name is not None:
-            kind, layout = NOTES_LAYOUTS[self.layout_name]
+        if self.forced_layout_name is not None:
+            kind, layout = NOTES_LAYOUTS[self.forced_layout_name]
             file = replace(file, kind=kind)
-        if file.kind.read is not None:
+        if file.kind.reader is not None:
             self._show_other_file(file, layout)
         else:
             self._show_batch(file)
@@ -91,7 +91,7 @@ class HexCommand:
         if self.offset is not None:
             raise UsageError(f"{file.name}: --offset works on logs only; use --entry or --position")
         self._write_parts(file, [file_anatomy(file, self.entry_index, self.position, layout)])
-        self.run.handle_all(file.read_contents().findings)
+        self.run.handle_events(file.read_contents().findings)
 
     def _show_batch(self, file: InputFile) -> None:
         """Show the requested batch, then its findings; raises NotFoundError."""
@@ -100,14 +100,16 @@ class HexCommand:
         damage_findings: list[Finding] = []
         with open_checked_log(file, read_ahead=False) as log:
             for block in log.blocks:
-                i = self._find_batch(block)
-                if i is not None:
-                    batch = block.batches.row(i)
-                    data = read_bytes_at(file.path, batch.position, batch.size, file.name)
-                    parts = BatchAnatomy(block, i, data, decoder, self.limit).iter_parts()
-                    self._write_parts(file, map(self._select_record, parts))
+                batch_index = self._find_batch_index(block)
+                if batch_index is not None:
+                    batch = block.batches.row(batch_index)
+                    shown_bytes = read_bytes_at(file.path, batch.position, batch.size, file.name)
+                    anatomy_parts = BatchAnatomy(
+                        block, batch_index, shown_bytes, decoder, self.decompression_limit
+                    ).iter_parts()
+                    self._write_parts(file, map(self._select_requested_record, anatomy_parts))
                     # Findings about its records are already shown.
-                    self.run.handle_all(
+                    self.run.handle_events(
                         finding for finding in block.findings if finding.batch == batch.number
                     )
                     return
@@ -115,77 +117,94 @@ class HexCommand:
                 del damage_findings[MAX_DAMAGE_FINDINGS:]
                 if len(block.batches):
                     last_offset = int(block.batches.last_offset[-1])
-        self.run.handle_all(damage_findings)
-        position, message = self.position, f"byte {self.position} is past the end of the file"
+        self.run.handle_events(damage_findings)
+        position, not_found_message = (
+            self.position,
+            f"byte {self.position} is past the end of the file",
+        )
         if position is None and self.offset is None:
-            position, message = None if self.entry_index else 0, f"no batch {self.entry_index or 0}"
+            position, not_found_message = (
+                None if self.entry_index else 0,
+                f"no batch {self.entry_index or 0}",
+            )
         elif position is None:
-            message = (
+            not_found_message = (
                 f"no readable batch contains offset {self.offset}; the last offset is {last_offset}"
             )
-        if position is None or not (data := _read_invalid_bytes(file, position)):
-            raise NotFoundError(f"{file.name}: {message}")
-        self._write_parts(file, [invalid_batch_part(data, position)])
-        self.run.host.raise_exit_code(ExitCode.FINDINGS)
+        if position is None or not (shown_bytes := _read_invalid_bytes(file, position)):
+            raise NotFoundError(f"{file.name}: {not_found_message}")
+        self._write_parts(file, [invalid_batch_part(shown_bytes, position)])
+        self.run.output.raise_exit_code(ExitCode.FINDINGS)
 
-    def _find_batch(self, block: Block) -> int | None:
+    def _find_batch_index(self, block: Block) -> int | None:
         """Index of the requested batch in a block; None if it is not in it."""
         batches = block.batches
         if self.position is not None:
-            starts = batches.position
-            is_requested = (starts <= self.position) & (self.position < starts + batches.size)
+            batch_starts = batches.position
+            requested_mask = (batch_starts <= self.position) & (
+                self.position < batch_starts + batches.size
+            )
         elif self.offset is not None:
-            starts = np.where(batches.has_base_offset == 1, batches.base_offset, self.offset)
-            is_requested = (starts <= self.offset) & (self.offset <= batches.last_offset)
+            batch_starts = np.where(batches.has_base_offset == 1, batches.base_offset, self.offset)
+            requested_mask = (batch_starts <= self.offset) & (self.offset <= batches.last_offset)
         else:
-            is_requested = batches.number == (self.entry_index or 0)
-        batch_indexes = np.flatnonzero(is_requested)
+            requested_mask = batches.number == (self.entry_index or 0)
+        batch_indexes = np.flatnonzero(requested_mask)
         return int(batch_indexes[0]) if len(batch_indexes) else None
 
-    def _select_record(self, part: AnatomyPart) -> AnatomyPart:
+    def _select_requested_record(self, anatomy_part: AnatomyPart) -> AnatomyPart:
         """The part; if `only_record` is set, without the records at other offsets."""
         if not self.shows_only_record:
-            return part
-        nodes = (node for node in part.nodes if _record_offset(node) in (None, self.offset))
-        return AnatomyPart(part.title, part.data, part.position, nodes, part.codec)
+            return anatomy_part
+        nodes = (node for node in anatomy_part.nodes if _record_offset(node) in (None, self.offset))
+        return AnatomyPart(
+            anatomy_part.title, anatomy_part.data, anatomy_part.position, nodes, anatomy_part.codec
+        )
 
     def _write_parts(
         self, file: InputFile, parts: Iterator[AnatomyPart] | list[AnatomyPart]
     ) -> None:
-        if self.run.sink.for_people:
+        if self.run.sink.is_for_people:
             self._draw_parts(parts)
             return
         cell_rows = (
-            anatomy_cells(line, part.data, part.position, part.codec)
+            anatomy_cells(anatomy_line, part.data, part.position, part.codec)
             for part in parts
-            for node in self._count_invalid(part.nodes)
-            for line in section_lines(node)
+            for node in self._iter_checked_nodes(part.nodes)
+            for anatomy_line in structure_lines(node)
         )
-        self.run.output_rows(file.name, FIELD_ROW, chunk_rows(cell_rows))
+        self.run.write_rows(file.name, FIELD_ROW, chunk_rows(cell_rows))
 
     def _draw_parts(self, parts: Iterator[AnatomyPart] | list[AnatomyPart]) -> None:
         sink = self.run.sink
-        hex_dumper = HexDumper(sink.out.theme, sink.out.width, self.shows_long_fields)
+        hex_dumper = HexDumper(sink.streams.theme, sink.streams.width, self.shows_long_fields)
         for part_index, part in enumerate(parts):
             sink.write_line(("\n" if part_index else "") + hex_dumper.format_title(part.title))
-            for node in self._count_invalid(part.nodes):
-                for line in section_lines(node):
-                    for text in hex_dumper.field_lines(
-                        line, part.data, 0 if part.codec else part.position
+            for node in self._iter_checked_nodes(part.nodes):
+                for anatomy_line in structure_lines(node):
+                    for output_line in hex_dumper.format_field_lines(
+                        anatomy_line, part.data, 0 if part.codec else part.position
                     ):
-                        sink.write_line(text)
+                        sink.write_line(output_line)
 
-    def _count_invalid(self, nodes: Iterable[FieldNode]) -> Iterator[FieldNode]:
+    def _iter_checked_nodes(self, nodes: Iterable[FieldNode]) -> Iterator[FieldNode]:
         """The same nodes; an incomplete one counts as a finding."""
         for node in nodes:
             if not node.is_complete:
-                self.run.host.raise_exit_code(ExitCode.FINDINGS)
+                self.run.output.raise_exit_code(ExitCode.FINDINGS)
             yield node
 
 
-def _record_offset(record: FieldNode) -> int | None:
+def _record_offset(node: FieldNode) -> int | None:
     """The offset of a record; None for any other node."""
-    return next((child.offset for child in record.children if child.offset is not None), None)
+    return next(
+        (
+            child_node.record_offset
+            for child_node in node.children
+            if child_node.record_offset is not None
+        ),
+        None,
+    )
 
 
 def _store_as_log(argument: str, scratch_directory: Path) -> InputFile:
@@ -193,20 +212,20 @@ def _store_as_log(argument: str, scratch_directory: Path) -> InputFile:
 
     Standard input may also contain hex digits.
     """
-    name = argument if argument == STDIN_PATH else "the digits"
-    data = argument.removeprefix(HEX_PREFIX).encode()
+    display_name = argument if argument == STDIN_PATH else "the digits"
+    log_bytes = argument.removeprefix(HEX_PREFIX).encode()
     if argument == STDIN_PATH:
-        data = read_bytes_at(STDIN_PATH, 0, MAX_STDIN_BYTES)
-    digits = b"".join(data.split())
-    is_hex = digits and not digits.strip(b"0123456789abcdefABCDEF")
-    if is_hex and len(digits) % 2 == 0:
-        data = bytes.fromhex(digits.decode())
+        log_bytes = read_bytes_at(STDIN_PATH, 0, MAX_STDIN_BYTES)
+    hex_digits = b"".join(log_bytes.split())
+    is_hex = hex_digits and not hex_digits.strip(b"0123456789abcdefABCDEF")
+    if is_hex and len(hex_digits) % 2 == 0:
+        log_bytes = bytes.fromhex(hex_digits.decode())
     elif argument != STDIN_PATH:
         reason = "needs two digits per byte" if is_hex else "has the digits 0–9 and a–f"
         raise InputError(f"{argument}: hexadecimal {reason}")
-    path = scratch_directory / f"given{LOG_KIND.suffix}"
-    path.write_bytes(data)
-    return InputFile(str(path), name, LOG_KIND)
+    log_path = scratch_directory / f"given{LOG_KIND.suffix}"
+    log_path.write_bytes(log_bytes)
+    return InputFile(str(log_path), display_name, LOG_KIND)
 
 
 def _read_invalid_bytes(file: InputFile, position: int) -> bytes:

@@ -35,7 +35,7 @@ class IndexCheckCommand:
     """Number of processes."""
     skipped_counts: Counter[str] = field(default_factory=Counter)
     """Number of files in directories that are not checked, by kind."""
-    _segments: list[tuple[Segment, int]] = field(default_factory=list)
+    _segments_and_sizes: list[tuple[Segment, int]] = field(default_factory=list)
 
     def find_files(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Find the distinct segments of all paths; yields unreadable inputs."""
@@ -44,15 +44,15 @@ class IndexCheckCommand:
         for input_path in resolve_paths(paths, error_messages.append, includes_duplicates=True):
             try:
                 for segment in input_path.iter_segments(self.skipped_counts):
-                    if segment.is_explicit and not segment.index_kinds:
+                    if segment.is_explicit and not segment.requested_index_kinds:
                         raise InputError(f"{segment.any_file.name}: {COMPRESSED_FILE_MESSAGE}")
-                    existing_segment = segment_by_path.setdefault(segment.identity, segment)
-                    existing_segment.index_kinds |= segment.index_kinds
+                    existing_segment = segment_by_path.setdefault(segment.identity_path, segment)
+                    existing_segment.requested_index_kinds |= segment.requested_index_kinds
                     existing_segment.is_explicit |= segment.is_explicit
             except InputError as error:
                 error_messages.append(str(error))
         yield from map(InputError, error_messages)
-        self._segments = [
+        self._segments_and_sizes = [
             (segment, 0 if segment.log is None else file_size(segment.log))
             for segment in segment_by_path.values()
         ]
@@ -60,15 +60,20 @@ class IndexCheckCommand:
     @property
     def total_bytes(self) -> int:
         """Bytes of all logs."""
-        return sum(size for _, size in self._segments)
+        return sum(size for _, size in self._segments_and_sizes)
 
-    def process(self, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[RunEvent]:
+    def process_files(
+        self, on_progress: Callable[[int], None] = lambda _: None
+    ) -> Iterator[RunEvent]:
         """Check every segment; yields findings and results in order."""
         n_processes = useful_process_count(self.n_processes, self.total_bytes)
-        outcomes_in_order = process_items(
-            IndexCheckProcessor(self.index_checker), self._segments, n_processes, on_progress
+        outcomes = process_items(
+            IndexCheckProcessor(self.index_checker),
+            self._segments_and_sizes,
+            n_processes,
+            on_progress,
         )
-        for (segment, _), outcome in zip(self._segments, outcomes_in_order, strict=True):
+        for (segment, _), outcome in zip(self._segments_and_sizes, outcomes, strict=True):
             if isinstance(outcome, InputError):
                 yield outcome
                 continue
@@ -99,37 +104,38 @@ class IndexCheckProcessor(ItemProcessor[Segment, list[FileResult], None]):
         return [
             None
             if index_sizes is None
-            else list(self.index_checker.healthy_results(segment, index_sizes))
+            else list(self.index_checker.iter_healthy_results(segment, index_sizes))
             for segment, index_sizes in zip(items, healthy_index_sizes, strict=True)
         ]
 
-    def process_one(self, item: Segment) -> list[FileResult]:
+    def process_item(self, item: Segment) -> list[FileResult]:
         return list(self.index_checker.iter_results(item, lambda _: None))
 
 
 def show_lookups(
     run: CommandRun,
     paths: tuple[str, ...],
-    column: str,
+    target_column: str,
     target: int,
     explicit_version: PredictedVersion | None = None,
 ) -> None:
     """Show the lookup of an `OFFSET` or a `TIMESTAMP` in each partition.
 
-    column: OFFSET_COLUMN or TIMESTAMP_COLUMN. explicit_version: the version that the user named.
+    target_column: OFFSET_COLUMN or TIMESTAMP_COLUMN. explicit_version: the version that the user
+    named.
     """
     version_by_directory: dict[Path, PredictedVersion] = {}
-    for input_path in resolve_paths(paths, run.report_unreadable):
-        with run.catch_unreadable():
+    for input_path in resolve_paths(paths, run.report_input_error):
+        with run.catch_input_errors():
             _show_lookups_in_path(
-                run, input_path, column, target, explicit_version, version_by_directory
+                run, input_path, target_column, target, explicit_version, version_by_directory
             )
 
 
 def _show_lookups_in_path(
     run: CommandRun,
     input_path: InputPath,
-    column: str,
+    target_column: str,
     target: int,
     explicit_version: PredictedVersion | None,
     version_by_directory: dict[Path, PredictedVersion],
@@ -145,14 +151,14 @@ def _show_lookups_in_path(
                 log_directory
             )
         predicted_version = version_by_directory[log_directory]
-        segment = choose_segment(directory_segments, column, target)
-        lookup = lookup_in_segment(segment, column, target, predicted_version.version)
+        segment = choose_segment(directory_segments, target_column, target)
+        lookup = lookup_in_segment(segment, target_column, target, predicted_version.kafka_version)
         versions_text = format_predicted_versions([predicted_version])
-        lines = lookup_lines(lookup, run.host.theme, versions_text)
+        lines = lookup_lines(lookup, run.output.theme, versions_text)
         row = {**_lookup_row(lookup), **predicted_version.json_members}
         run.sink.write_document(LOOKUP_ROW, row, lines)
         if lookup.batch is None:
-            run.host.raise_exit_code(ExitCode.FINDINGS)
+            run.output.raise_exit_code(ExitCode.FINDINGS)
     if not segments and not input_path.listing_errors:
         raise InputError(f"{input_path.path}: no log to search")
 

@@ -65,12 +65,15 @@ def index_check(
     if lookup_offset is not None and lookup_timestamp is not None:
         raise UsageError("use only one of --lookup-offset and --lookup-timestamp")
     run = common.start_run(INDEX_RESULT, shows_findings=True)
-    for column, target in ((OFFSET_COLUMN, lookup_offset), (TIMESTAMP_COLUMN, lookup_timestamp)):
+    for target_column, target in (
+        (OFFSET_COLUMN, lookup_offset),
+        (TIMESTAMP_COLUMN, lookup_timestamp),
+    ):
         if target is not None:
-            show_lookups(run, paths, column, target, kafka)
+            show_lookups(run, paths, target_column, target, kafka)
             return
     checker = IndexChecker(common.decompression_limit, index_interval_bytes, common.max_findings)
     command = IndexCheckCommand(checker, common.jobs, run.summary.skipped_counts)
-    for name in (MISSING_INDEXES, DAMAGED_LOGS):
-        run.summary.other_counts[name] = 0
+    for count_name in (MISSING_INDEXES, DAMAGED_LOGS):
+        run.summary.other_counts[count_name] = 0
     run.run_task(command, paths)

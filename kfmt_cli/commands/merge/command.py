@@ -24,6 +24,7 @@ from kfmt_cli.commands.merge.replica_logs import (
     epochs_and_contributions,
     has_batches,
     iter_partly_read_interval,
+    iter_shared_end_offsets,
     iter_undecodable_intervals,
     max_replica_bytes,
     merged_directory_name,
@@ -31,7 +32,6 @@ from kfmt_cli.commands.merge.replica_logs import (
     replica_logs,
     replica_rank,
     replica_start_offset,
-    shared_end_offsets,
     swap_logs,
 )
 from kfmt_cli.commands.replicas.branches import ReplicaBranch
@@ -42,25 +42,25 @@ from kfmt_cli.commands.settings_resolver import is_topic_compacted
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import classify_file, file_size
-from kfmt_cli.disk.file_names import directory_mark
+from kfmt_cli.disk.file_names import directory_marker_suffix
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
-from kfmt_cli.render.style import escape_terminal, format_count, format_range
+from kfmt_cli.render.style import escape_unprintable, format_count, format_range
 from kfmt_cli.rows.types.cluster_rows import MERGE_ROW
 from kfmt_cli.writers.derived_files import encode_epoch_checkpoint, write_missing_files
 from kfmt_cli.writers.output import (
-    Staging,
+    StagingDirectory,
     check_source_and_destination,
     copy_file,
+    open_staging_directory,
     require_free_space,
-    stage_output,
 )
-from kfmt_cli.writers.salvage.arrangement_writer import RearrangementPlan, write_rearranged
+from kfmt_cli.writers.salvage.arrangement_writer import RearrangementPlan, write_rearranged_logs
 from kfmt_cli.writers.salvage.batch_arrangement import (
-    MAX_LOG_END,
+    MAX_LOG_END_OFFSET,
     arrange_replicas,
 )
 from kfmt_cli.writers.salvage.holes import OffsetGaps
@@ -76,7 +76,7 @@ class MergeCommand:
 
     run: CommandRun
     jobs: int
-    limit: DecompressionLimit
+    decompression_limit: DecompressionLimit
     index_interval_bytes: int
     branch_broker_id: int | None
     """The broker whose branch to take where replicas have diverged."""
@@ -84,7 +84,7 @@ class MergeCommand:
     """Topics to merge; all if empty."""
     _n_missing_offsets: int = 0
     _n_refused_partitions: int = 0
-    _staging: Staging = field(init=False)
+    _staging: StagingDirectory = field(init=False)
     _progress: Progress = field(init=False)
 
     def merge(self, paths: tuple[str, ...], destination: str) -> None:
@@ -92,8 +92,10 @@ class MergeCommand:
         OutputError."""
         for path in paths:
             check_source_and_destination(path, destination)
-        cluster = ReplicasCommand(self.run, self.jobs, self.limit).compare_paths(paths, ())
-        self._note_marked(cluster)
+        cluster = ReplicasCommand(self.run, self.jobs, self.decompression_limit).compare_paths(
+            paths, ()
+        )
+        self._note_marked_directories(cluster)
         partitions = list(self._select_partitions(cluster.partitions))
         if not partitions:
             raise InputError(
@@ -102,33 +104,35 @@ class MergeCommand:
         require_free_space(destination, sum(map(max_replica_bytes, partitions)) + SPARE_BYTES)
         replicas = [replica for partition in partitions for replica in partition.replicas]
         total_bytes = sum(file_size(log) for replica in replicas for log in replica_logs(replica))
-        n_merged = 0
-        progress = self.run.host.progress(total_bytes)
-        with progress as self._progress, stage_output(destination) as self._staging:
+        n_merged_partitions = 0
+        progress = self.run.output.progress(total_bytes)
+        with progress as self._progress, open_staging_directory(destination) as self._staging:
             self.run.report_leftovers(self._staging.removed_leftovers)
             for partition in partitions:
-                n_merged += self._merge_partition(partition)
-            if not n_merged:
-                self._staging.reject()
-        self._show_summary(n_merged, destination)
+                n_merged_partitions += self._merge_partition(partition)
+            if not n_merged_partitions:
+                self._staging.prevent_commit()
+        self._show_summary(n_merged_partitions, destination)
 
-    def _note_marked(self, cluster: OfflineCluster) -> None:
+    def _note_marked_directories(self, cluster: OfflineCluster) -> None:
         """Note the directories that are not used because a broker has marked them."""
         for node in cluster.nodes:
-            for replica in node.broker.replicas:
-                if mark := directory_mark(replica.name):
-                    self.run.sink.note(
-                        f"not used: {escape_terminal(replica.display_path)}: marked -{mark}\n"
+            for replica in node.broker_directories.replicas:
+                if marker := directory_marker_suffix(replica.name):
+                    self.run.sink.write_to_stderr(
+                        f"not used: {escape_unprintable(replica.display_path)}: marked -{marker}\n"
                     )
 
-    def _note_partly_read(self, partition: PartitionComparison) -> None:
+    def _note_partly_read_replicas(self, partition: PartitionComparison) -> None:
         """Note the replicas with logs that can be read in part only."""
         for replica in partition.replicas:
-            if replica.n_partly_read:
-                logs = format_count(replica.n_partly_read, "log")
+            if replica.n_partly_read_logs:
+                logs_text = format_count(replica.n_partly_read_logs, "log")
                 note = "the rest is merged, but not compared with other replicas"
-                display_path = escape_terminal(replica.file or replica.owner)
-                self.run.sink.note(f"{display_path}: {logs} can be read in part only: {note}\n")
+                display_path = escape_unprintable(replica.file or replica.owner_name)
+                self.run.sink.write_to_stderr(
+                    f"{display_path}: {logs_text} can be read in part only: {note}\n"
+                )
 
     def _select_partitions(
         self, partitions: Sequence[PartitionComparison]
@@ -155,31 +159,31 @@ class MergeCommand:
 
     def _merge_partition(self, partition: PartitionComparison) -> bool:
         """Write the merged log of a partition; returns whether there is one."""
-        self._note_partly_read(partition)
+        self._note_partly_read_replicas(partition)
         branch = self._choose_branch(partition)
         if branch is None:
             return False
         sources = _find_sources(partition, branch)
         best_scans = list(
             self._iter_scans(
-                sources.best,
-                replica_logs(sources.best),
-                [(sources.start_offset, MAX_LOG_END)],
-                MAX_LOG_END,
+                sources.best_replica,
+                replica_logs(sources.best_replica),
+                [(sources.start_offset, MAX_LOG_END_OFFSET)],
+                MAX_LOG_END_OFFSET,
             )
         )
         best_batches = [scan.undamaged_batches for scan in best_scans]
         is_compacted = self._is_compacted(partition)
         expected_intervals, searched_intervals = _find_gaps(sources, best_scans, is_compacted)
         scans = list(best_scans)
-        replica_of_scan = [sources.best] * len(scans)
+        replica_of_scan = [sources.best_replica] * len(scans)
         for replica in sources.replicas:
             logs = [
-                *([] if replica is sources.best else replica_logs(replica)),
+                *([] if replica is sources.best_replica else replica_logs(replica)),
                 *swap_logs(replica),
             ]
-            shared_end = sources.shared_end_by_replica[replica]
-            scans += self._iter_scans(replica, logs, searched_intervals, shared_end)
+            shared_end_offset = sources.shared_end_by_replica[replica]
+            scans += self._iter_scans(replica, logs, searched_intervals, shared_end_offset)
             replica_of_scan += [replica] * (len(scans) - len(replica_of_scan))
         other_batches = [scan.undamaged_batches for scan in scans[len(best_batches) :]]
         arrangement = arrange_replicas(best_batches, other_batches, searched_intervals)
@@ -194,27 +198,32 @@ class MergeCommand:
             )
             last_offset = max(sources.end_offset - 1, *last_offsets)
             expected_intervals = [(sources.start_offset, last_offset)]
-        directory = PurePath(merged_directory_name(partition, sources.best))
-        self._write_log(directory, RearrangementPlan(scans, arrangement), sources.replicas)
-        epochs, contributions = epochs_and_contributions(
+        output_directory = PurePath(merged_directory_name(partition, sources.best_replica))
+        self._write_merged_log(
+            output_directory, RearrangementPlan(scans, arrangement), sources.replicas
+        )
+        epochs_and_offsets, contributions = epochs_and_contributions(
             arrangement, scans, replica_of_scan, is_compacted
         )
         self._staging.write_file(
-            str(directory / LEADER_EPOCH_CHECKPOINT), encode_epoch_checkpoint(epochs)
+            str(output_directory / LEADER_EPOCH_CHECKPOINT),
+            encode_epoch_checkpoint(epochs_and_offsets),
         )
-        self._report_partition(partition, directory, contributions, expected_intervals)
+        self._report_partition(partition, output_directory, contributions, expected_intervals)
         return True
 
-    def _write_log(
-        self, directory: PurePath, plan: RearrangementPlan, replicas: Sequence[DiskReplica]
+    def _write_merged_log(
+        self, output_directory: PurePath, plan: RearrangementPlan, replicas: Sequence[DiskReplica]
     ) -> None:
         """Write the segments of a merged log, and the files that are copied or derived."""
         staging = self._staging
-        log_names, _ = write_rearranged(staging, str(directory), plan, -1)
+        log_names, _ = write_rearranged_logs(staging, str(output_directory), plan, -1)
         merged_logs = [classify_file(str(staging.directory / name), name) for name in log_names]
-        self._copy_other_files(directory, replicas, merged_logs[0])
-        offset_gaps = OffsetGaps(merged_logs[0].base_or_zero - 1)
-        write_missing_files(staging, directory, merged_logs, self.index_interval_bytes, offset_gaps)
+        self._copy_other_files(output_directory, replicas, merged_logs[0])
+        offset_gaps = OffsetGaps(merged_logs[0].base_offset_or_zero - 1)
+        write_missing_files(
+            staging, output_directory, merged_logs, self.index_interval_bytes, offset_gaps
+        )
 
     def _is_compacted(self, partition: PartitionComparison) -> bool:
         """Whether the log cleaner may have removed offsets of a partition."""
@@ -226,7 +235,7 @@ class MergeCommand:
         ):
             return True
         for replica in partition.replicas:
-            with self.run.catch_unreadable():
+            with self.run.catch_input_errors():
                 is_compacted = is_topic_compacted(topic, Path(replica.directory.path))
                 if is_compacted is not None:
                     return is_compacted
@@ -235,8 +244,10 @@ class MergeCommand:
     def _refuse_partition(self, partition: PartitionComparison, reason: str) -> None:
         """Report a partition that is not written, if it had something to write."""
         if max_replica_bytes(partition):
-            self.run.sink.note(f"not merged: {escape_terminal(partition.name)}: {reason}\n")
-            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+            self.run.sink.write_to_stderr(
+                f"not merged: {escape_unprintable(partition.name)}: {reason}\n"
+            )
+            self.run.output.raise_exit_code(ExitCode.FINDINGS)
             self._n_refused_partitions += 1
 
     def _choose_branch(self, partition: PartitionComparison) -> ReplicaBranch | None:
@@ -247,7 +258,7 @@ class MergeCommand:
             if any(map(has_batches, branch.replicas))
         ]
         if not branches:  # logs that can be read in part only are not compared
-            replicas = [replica for replica in partition.replicas if not replica.is_set_aside]
+            replicas = [replica for replica in partition.replicas if not replica.is_excluded]
             branches = [ReplicaBranch(replicas)] if any(map(has_batches, replicas)) else []
         if len(branches) == 1:
             return branches[0]
@@ -259,7 +270,7 @@ class MergeCommand:
                 return branch
         branches_text = " and ".join(
             (
-                f"{escape_terminal(branch.owner_names)} (latest epoch {branch.latest_epoch}, "
+                f"{escape_unprintable(branch.owner_names)} (latest epoch {branch.latest_epoch}, "
                 f"log end offset {branch.end_offset})"
             )
             for branch in branches
@@ -280,51 +291,62 @@ class MergeCommand:
     ) -> Iterator[ScannedLog]:
         """Scan the logs of a replica that may contain `searched_intervals`, for undamaged batches
         from the first of these up to `end_offset`."""
-        interval_by_base = {base: (first, end) for base, first, end, _ in replica.segments}
-        salvager, on_progress = Salvager(self.limit, self.jobs), self._progress.on_progress
+        range_by_base_offset = {
+            base: (first, end) for base, first, end, _ in replica.segment_fingerprints
+        }
+        salvager, on_progress = (
+            Salvager(self.decompression_limit, self.jobs),
+            self._progress.on_progress,
+        )
         for log in logs:
-            interval = None if is_swap_file(log) else interval_by_base.get(log.base_or_zero)
-            if interval is not None and not intersect_intervals(
-                [(interval[0], interval[1] - 1)], searched_intervals
+            offset_range = (
+                None if is_swap_file(log) else range_by_base_offset.get(log.base_offset_or_zero)
+            )
+            if offset_range is not None and not intersect_intervals(
+                [(offset_range[0], offset_range[1] - 1)], searched_intervals
             ):
                 on_progress(file_size(log))
                 continue
-            with self.run.catch_unreadable():
-                scan = salvager.scan(
+            with self.run.catch_input_errors():
+                scanned_log = salvager.scan_log(
                     log, base_offset_in_name(log) or 0, False, lambda _: None, on_progress
                 )
                 min_offset = min(first for first, _ in searched_intervals)
                 yield replace(
-                    scan,
-                    undamaged_batches=scan.undamaged_batches.select_within(min_offset, end_offset),
+                    scanned_log,
+                    undamaged_batches=scanned_log.undamaged_batches.select_offset_range(
+                        min_offset, end_offset
+                    ),
                 )
 
     def _copy_other_files(
-        self, directory: PurePath, replicas: Iterable[DiskReplica], first_log: InputFile
+        self, output_directory: PurePath, replicas: Iterable[DiskReplica], first_log: InputFile
     ) -> None:
         """Copy files that cannot be derived: topic id, and producers before the first log."""
         snapshot_name = f"{first_log.base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
-        for names in (PARTITION_METADATA_KIND.names, frozenset({snapshot_name})):
+        for file_names in (PARTITION_METADATA_KIND.names, frozenset({snapshot_name})):
             for replica in replicas:
-                if self._try_copy(directory, replica, names):
+                if self._copy_undamaged_file(output_directory, replica, file_names):
                     break
 
-    def _try_copy(self, directory: PurePath, replica: DiskReplica, names: frozenset[str]) -> bool:
+    def _copy_undamaged_file(
+        self, output_directory: PurePath, replica: DiskReplica, file_names: frozenset[str]
+    ) -> bool:
         """Copy an undamaged file of a replica; returns whether there is one."""
         if replica.listing is None:
             return False
-        for name in names.intersection(replica.listing.regular_files):
-            file = replica.listing.input_file(name)
-            with self.run.catch_unreadable():
-                if file.kind.read is None or not has_errors(file.kind.read(file).findings):
-                    copy_file(self._staging, file, str(directory / name))
+        for file_name in file_names.intersection(replica.listing.regular_files):
+            file = replica.listing.input_file(file_name)
+            with self.run.catch_input_errors():
+                if file.kind.reader is None or not has_errors(file.kind.reader(file).findings):
+                    copy_file(self._staging, file, str(output_directory / file_name))
                     return True
         return False
 
     def _report_partition(
         self,
         partition: PartitionComparison,
-        directory: PurePath,
+        output_directory: PurePath,
         contributions: list[MergeContribution],
         expected_intervals: OffsetIntervals,
     ) -> None:
@@ -336,11 +358,11 @@ class MergeCommand:
         missing_intervals = subtract_intervals(expected_intervals, merged_intervals)
         self._n_missing_offsets += count_offsets(missing_intervals)
         if missing_intervals:
-            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+            self.run.output.raise_exit_code(ExitCode.FINDINGS)
         row: dict[str, object] = {
             "topic": partition.topic_partition[0],
             "partition": partition.topic_partition[1],
-            "file": format_display_name(str(directory)),
+            "file": format_display_name(str(output_directory)),
             "offsets": intervals_to_lists(merged_intervals),
             "from": [
                 {
@@ -356,7 +378,7 @@ class MergeCommand:
         source_texts = [
             (
                 f"{_format_intervals(contribution.offset_intervals)} from "
-                f"{escape_terminal(contribution.replica.owner)}"
+                f"{escape_unprintable(contribution.replica.owner_name)}"
             )
             for contribution in contributions
         ]
@@ -365,33 +387,38 @@ class MergeCommand:
             if missing_intervals
             else ""
         )
-        line = f"{escape_terminal(str(directory))}: {'; '.join(source_texts)}{missing_text}\n"
+        line = (
+            f"{escape_unprintable(str(output_directory))}: "
+            f"{'; '.join(source_texts)}{missing_text}\n"
+        )
         self.run.sink.write_document(MERGE_ROW, row, [line])
 
     @property
     def _no_replica_text(self) -> str:
-        return "no replica that could be read" if self.run.summary.n_unread else "no replica"
+        return "no replica that could be read" if self.run.summary.n_unread_inputs else "no replica"
 
-    def _show_summary(self, n_merged: int, destination: str) -> None:
-        summary = (
-            f"merged {format_count(n_merged, 'partition')} into "
-            f"{escape_terminal(format_display_name(destination))}"
+    def _show_summary(self, n_merged_partitions: int, destination: str) -> None:
+        summary_text = (
+            f"merged {format_count(n_merged_partitions, 'partition')} into "
+            f"{escape_unprintable(format_display_name(destination))}"
         )
-        if not n_merged:
-            summary = "nothing was merged"
-        n_unread = self.run.summary.n_unread
+        if not n_merged_partitions:
+            summary_text = "nothing was merged"
+        n_unread = self.run.summary.n_unread_inputs
         is_incomplete = self._n_missing_offsets or self._n_refused_partitions or n_unread
         if self._n_refused_partitions:
-            summary += f"; {format_count(self._n_refused_partitions, 'partition')} not merged"
+            summary_text += f"; {format_count(self._n_refused_partitions, 'partition')} not merged"
         if self._n_missing_offsets:
-            summary += (
+            summary_text += (
                 f"; {format_count(self._n_missing_offsets, 'offset')} in {self._no_replica_text}"
             )
         if n_unread:
-            summary += f"; {format_count(n_unread, 'input')} unread, which may have more records"
+            summary_text += (
+                f"; {format_count(n_unread, 'input')} unread, which may have more records"
+            )
         elif not is_incomplete:
-            summary += "; nothing is missing"
-        self.run.sink.write_hint(summary, "warn" if is_incomplete else "good")
+            summary_text += "; nothing is missing"
+        self.run.sink.write_hint(summary_text, "warn" if is_incomplete else "good")
 
 
 def _format_intervals(intervals: OffsetIntervals) -> str:
@@ -401,23 +428,23 @@ def _format_intervals(intervals: OffsetIntervals) -> str:
 def _find_sources(partition: PartitionComparison, branch: ReplicaBranch) -> MergeSources:
     """The replicas to merge: the best one of the branch, then those that share offsets with it."""
     branches = partition.replica_branches.branches or [branch]
-    end_by_replica = dict(shared_end_offsets(branches, branch))
-    best = max(filter(has_batches, branch.replicas), key=replica_rank)
+    shared_end_by_replica = dict(iter_shared_end_offsets(branches, branch))
+    best_replica = max(filter(has_batches, branch.replicas), key=replica_rank)
     other_replicas = [
         replica
         for replica in partition.replicas
-        if replica in end_by_replica and replica is not best
+        if replica in shared_end_by_replica and replica is not best_replica
     ]
     other_replicas.sort(key=replica_rank, reverse=True)
     return MergeSources(
-        (best, *other_replicas),
-        end_by_replica,
+        (best_replica, *other_replicas),
+        shared_end_by_replica,
         min(
             replica_start_offset(replica, partition.topic_partition)
-            for replica in (best, *other_replicas)
+            for replica in (best_replica, *other_replicas)
         ),
         max(
-            min(replica_end_offset(replica), end_by_replica.get(replica, MAX_LOG_END))
+            min(replica_end_offset(replica), shared_end_by_replica.get(replica, MAX_LOG_END_OFFSET))
             for replica in (*branch.replicas, *other_replicas)
         ),
     )
@@ -433,16 +460,16 @@ def _find_gaps(
     """
     best_batches = [scan.undamaged_batches for scan in best_scans]
     gaps = subtract_intervals(
-        [(sources.start_offset, MAX_LOG_END)],
+        [(sources.start_offset, MAX_LOG_END_OFFSET)],
         (interval for batches in best_batches for interval in batches.offset_intervals),
     )
     if not is_compacted:
         return [(sources.start_offset, sources.end_offset - 1)], gaps
     damaged_intervals = [
-        *sources.best.damaged_offsets,
-        *iter_partly_read_interval(sources.best, best_batches),
+        *sources.best_replica.damaged_offsets,
+        *iter_partly_read_interval(sources.best_replica, best_batches),
         *iter_undecodable_intervals(best_scans, sources.end_offset),
     ]
     expected_intervals = intersect_intervals(damaged_intervals, gaps)
-    end_gaps = [gap for gap in gaps if sources.start_offset in gap or MAX_LOG_END in gap]
+    end_gaps = [gap for gap in gaps if sources.start_offset in gap or MAX_LOG_END_OFFSET in gap]
     return expected_intervals, merge_intervals([*expected_intervals, *end_gaps])

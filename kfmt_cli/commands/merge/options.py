@@ -9,14 +9,14 @@ from kfmt_cli.cli.options import (
     CommonOptions,
     common_options,
     index_interval_option,
-    parse_stored_path,
+    parse_literal_path,
     paths_argument,
 )
 
 
 @grouped_command(short_help="Merge damaged replicas into the best log of each partition.")
 @paths_argument
-@click.option("--to", required=True, metavar="DST", type=parse_stored_path, help="New directory.")
+@click.option("--to", required=True, metavar="DST", type=parse_literal_path, help="New directory.")
 @click.option(
     "--branch",
     type=int,
@@ -51,10 +51,10 @@ def merge(
       kfmt merge sample_segments/kafka-3.9.1-broker1 --to DST --topics orders --json
     """
     from kfmt_cli.commands.merge.command import MergeCommand
-    from kfmt_cli.execution.read_request import split_names
+    from kfmt_cli.execution.read_request import parse_name_list
 
     run = common.start_run(writes_files=True)
-    topic_names = frozenset(split_names(topics))
+    topic_names = frozenset(parse_name_list(topics))
     command = MergeCommand(
         run, common.jobs, common.decompression_limit, index_interval_bytes, branch, topic_names
     )

@@ -24,11 +24,11 @@ from kfmt_cli.disk.file_names import partition_directory
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.writers.salvage.batch_arrangement import (
-    MAX_LOG_END,
+    MAX_LOG_END_OFFSET,
     BatchArrangement,
-    UndamagedBatches,
 )
 from kfmt_cli.writers.salvage.salvager import ScannedLog
+from kfmt_cli.writers.salvage.undamaged_batches import UndamagedBatches
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class MergeSources:
     """Exclusive."""
 
     @property
-    def best(self) -> DiskReplica:
+    def best_replica(self) -> DiskReplica:
         """The replica whose batches are used if several have them."""
         return self.replicas[0]
 
@@ -64,7 +64,7 @@ def max_replica_bytes(partition: PartitionComparison) -> int:
     return max(sizes, default=0)
 
 
-def shared_end_offsets(
+def iter_shared_end_offsets(
     branches: Sequence[ReplicaBranch], selected_branch: ReplicaBranch
 ) -> Iterator[tuple[DiskReplica, int]]:
     """The replicas that share offsets with a branch, and the offset below which they do."""
@@ -75,9 +75,9 @@ def shared_end_offsets(
             if compared_branch.diverged_at is not None
         ]
         shared_end_offset = (
-            MAX_LOG_END
+            MAX_LOG_END_OFFSET
             if branch is selected_branch
-            else min(divergence_offsets, default=MAX_LOG_END)
+            else min(divergence_offsets, default=MAX_LOG_END_OFFSET)
         )
         for replica in branch.replicas:
             if has_batches(replica):
@@ -86,7 +86,7 @@ def shared_end_offsets(
 
 def has_batches(replica: DiskReplica) -> bool:
     """Whether a replica may have batches to merge."""
-    return bool(replica.segments or replica.n_partly_read)
+    return bool(replica.segment_fingerprints or replica.n_partly_read_logs)
 
 
 def replica_logs(replica: DiskReplica) -> list[InputFile]:
@@ -119,13 +119,19 @@ def iter_undecodable_intervals(
         undecodable_positions = scan.header_positions[
             ~np.isin(scan.header_positions, batches.position)
         ]
-        for index in np.unique(np.searchsorted(batches.position, undecodable_positions)).tolist():
-            first_offset = int(batches.last_offset[index - 1]) + 1 if index else batches.base_offset
+        for next_batch_index in np.unique(
+            np.searchsorted(batches.position, undecodable_positions)
+        ).tolist():
+            first_offset = (
+                int(batches.last_offset[next_batch_index - 1]) + 1
+                if next_batch_index
+                else batches.base_offset
+            )
             yield (
                 first_offset,
                 (
-                    int(batches.first_offset[index])
-                    if index < len(batches.first_offset)
+                    int(batches.first_offset[next_batch_index])
+                    if next_batch_index < len(batches.first_offset)
                     else next_base_offset
                 )
                 - 1,
@@ -134,7 +140,7 @@ def iter_undecodable_intervals(
 
 def replica_start_offset(replica: DiskReplica, topic_partition: TopicAndPartition) -> int:
     """The first offset of a replica's logs, whether they can be read or not."""
-    base_offsets = [log.base_or_zero for log in replica_logs(replica)]
+    base_offsets = [log.base_offset_or_zero for log in replica_logs(replica)]
     return max(
         min(base_offsets, default=0),
         replica.directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
@@ -146,9 +152,11 @@ def iter_partly_read_interval(
 ) -> Iterator[OffsetInterval]:
     """The offsets of a replica's last log, if it can be read in part only. batches_by_log: the
     undamaged batches of each log, in order."""
-    fully_read_bases = {base for base, *_ in replica.segments}
+    fully_read_base_offsets = {base_offset for base_offset, *_ in replica.segment_fingerprints}
     for last_batches in batches_by_log[-1:]:
-        if last_batches.base_offset not in fully_read_bases and len(last_batches.last_offset):
+        if last_batches.base_offset not in fully_read_base_offsets and len(
+            last_batches.last_offset
+        ):
             yield last_batches.base_offset, int(last_batches.last_offset.max())
 
 
@@ -172,23 +180,23 @@ def epochs_and_contributions(
 ) -> tuple[list[tuple[int, int]], list[MergeContribution]]:
     """The leader epochs of a merged log, each with its first offset, and the contribution of each
     replica. is_compacted: offsets between batches are not missing."""
-    epochs: list[tuple[int, int]] = []
+    epochs_and_offsets: list[tuple[int, int]] = []
     contribution_by_replica: dict[DiskReplica, MergeContribution] = {}
     for _, batch_runs in arrangement.segments:
         for batch_run in batch_runs:
             replica = replica_of_scan[batch_run.log_index]
             contribution = contribution_by_replica.setdefault(replica, MergeContribution(replica))
             batches = scans[batch_run.log_index].undamaged_batches
-            full_interval = [(batch_run.first_offset, batch_run.last_offset)]
+            full_intervals = [(batch_run.first_offset, batch_run.last_offset)]
             contribution.offset_intervals += (
-                full_interval
+                full_intervals
                 if is_compacted
-                else batches.offset_intervals_in(batch_run.position, batch_run.size)
+                else batches.offset_intervals_in_bytes(batch_run.position, batch_run.size)
             )
             contribution.n_bytes += batch_run.size
-            for epoch, offset in batches.epochs_in(batch_run.position, batch_run.size):
-                if epoch >= 0 and (not epochs or epoch > epochs[-1][0]):
-                    epochs.append((epoch, offset))
+            for epoch, offset in batches.epochs_in_byte_range(batch_run.position, batch_run.size):
+                if epoch >= 0 and (not epochs_and_offsets or epoch > epochs_and_offsets[-1][0]):
+                    epochs_and_offsets.append((epoch, offset))
     for contribution in contribution_by_replica.values():
         contribution.offset_intervals = merge_intervals(contribution.offset_intervals)
-    return epochs, list(contribution_by_replica.values())
+    return epochs_and_offsets, list(contribution_by_replica.values())

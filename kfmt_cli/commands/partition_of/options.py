@@ -10,7 +10,7 @@ from kfmt_cli.broker.cluster.coordinators import (
     DEFAULT_INTERNAL_PARTITIONS,
     GROUPS_TOPIC,
     TRANSACTIONS_TOPIC,
-    coordinator_partition,
+    compute_coordinator_partition,
     java_string_hash,
 )
 from kfmt_cli.broker.partitioners import (
@@ -22,7 +22,7 @@ from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import CommonOptions, common_options
 from kfmt_cli.cli.selection_options import parse_bytes_pattern
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.types.partition_of_rows import KEY_PLACEMENT_ROW, PLACEMENT_ROW
 
@@ -80,52 +80,54 @@ def partition_of(
         raise UsageError("give --group, --transactional-id or --key")
     if keys and partitions is None:
         raise UsageError("--key needs --partitions, the topic's number of partitions")
-    for name in (*groups, *ids):
-        if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
-            raise UsageError(f"{name!r} is not UTF-8")
-    rows = [*_iter_id_placements(groups, ids, partitions or DEFAULT_INTERNAL_PARTITIONS)]
-    rows += _iter_key_placements(keys, partitions or DEFAULT_INTERNAL_PARTITIONS, partitioner)
+    for identifier in (*groups, *ids):
+        if not identifier.isascii() and any(
+            "\ud800" <= character <= "\udfff" for character in identifier
+        ):
+            raise UsageError(f"{identifier!r} is not UTF-8")
+    placements = [*_iter_id_placements(groups, ids, partitions or DEFAULT_INTERNAL_PARTITIONS)]
+    placements += _iter_key_placements(keys, partitions or DEFAULT_INTERNAL_PARTITIONS, partitioner)
     run = common.start_run()
-    for type_, row, line in rows:
-        run.sink.write_document(type_, row, [line])
+    for row_type, row, line in placements:
+        run.sink.write_document(row_type, row, [line])
 
 
 def _iter_id_placements(
-    groups: tuple[str, ...], ids: tuple[str, ...], n_partitions: int
+    groups: tuple[str, ...], transactional_ids: tuple[str, ...], n_partitions: int
 ) -> Iterator[tuple[RowType, dict[str, object], str]]:
-    named_ids = [(GROUPS_TOPIC, "group", group) for group in groups]
-    named_ids += [(TRANSACTIONS_TOPIC, "transactional_id", id_) for id_ in ids]
-    for topic, id_type, name in named_ids:
-        partition = coordinator_partition(name, n_partitions)
+    typed_ids = [(GROUPS_TOPIC, "group", group) for group in groups]
+    typed_ids += [(TRANSACTIONS_TOPIC, "transactional_id", id_) for id_ in transactional_ids]
+    for topic, id_type, identifier in typed_ids:
+        partition = compute_coordinator_partition(identifier, n_partitions)
         row: dict[str, object] = {
             "id_type": id_type,
-            "id": name,
-            "hash": java_string_hash(name),
+            "id": identifier,
+            "hash": java_string_hash(identifier),
             "topic": topic,
             "partitions": n_partitions,
             "partition": partition,
         }
-        label = id_type.replace("_", " ")
+        type_label = id_type.replace("_", " ")
         hash_text = f"hash {row['hash']}, modulo {n_partitions}"
         yield (
             PLACEMENT_ROW,
             row,
-            f"{label} {escape_terminal(name)}: {topic}-{partition}   {hash_text}\n",
+            f"{type_label} {escape_unprintable(identifier)}: {topic}-{partition}   {hash_text}\n",
         )
 
 
 def _iter_key_placements(
     keys: tuple[str, ...], n_partitions: int, partitioner: str
 ) -> Iterator[tuple[RowType, dict[str, object], str]]:
-    for text in keys:
-        key = parse_bytes_pattern("--key", text)
-        if not key and partitioner == EMPTY_KEY_AS_NULL_PARTITIONER:
+    for key_text in keys:
+        key_bytes = parse_bytes_pattern("--key", key_text)
+        if not key_bytes and partitioner == EMPTY_KEY_AS_NULL_PARTITIONER:
             raise UsageError(f"{partitioner} sends an empty key to any partition")
-        hash_value = PARTITIONERS[partitioner](key)
+        hash_value = PARTITIONERS[partitioner](key_bytes)
         partition = hash_to_partition(hash_value, n_partitions)
         row: dict[str, object] = {
-            "key": text,
-            "hex": key.hex(),
+            "key": key_text,
+            "hex": key_bytes.hex(),
             "partitioner": partitioner,
             "hash": hash_value,
             "partitions": n_partitions,
@@ -135,5 +137,5 @@ def _iter_key_placements(
         yield (
             KEY_PLACEMENT_ROW,
             row,
-            f"key {escape_terminal(text)}: partition {partition}   {hash_text}\n",
+            f"key {escape_unprintable(key_text)}: partition {partition}   {hash_text}\n",
         )

@@ -14,13 +14,13 @@ from kfmt_cli.cli.command_output import CommandOutput
 from kfmt_cli.cli.selection_options import parse_selection_options
 from kfmt_cli.core.credentials import redact_credentials
 from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 from kfmt_cli.errors import ExitCode, InputError, UsageError
-from kfmt_cli.render.style import escape_terminal, format_count, format_grouped
+from kfmt_cli.render.style import escape_unprintable, format_count, format_thousands
 from kfmt_cli.render.tables.result_table import NO_DAMAGE_LABEL, format_total
 from kfmt_cli.spark.jobs.registry import JobSpec
 
-NOT_FOUND_BY_EXECUTORS = (
+INPUTS_NOT_FOUND_MESSAGE = (
     "none of the inputs could be opened by the Spark executors. A local path must exist on every "
     "executor: put the segments on shared storage (s3://, gs://, hdfs://, NFS), or run with "
     "--master 'local[*]' on the machine that has them"
@@ -42,7 +42,7 @@ class PipelineCommand:
         from kfmt_cli.spark.session import check_packages, start_session
 
         check_packages()
-        from kfmt_cli.arrow.export.atomic_files import remove_unfinished, write_json_file
+        from kfmt_cli.arrow.export.atomic_files import remove_unfinished_files, write_json_file
         from kfmt_cli.spark.jobs.context import JobContext
         from kfmt_cli.spark.lake.lease import hold_lease
 
@@ -57,32 +57,34 @@ class PipelineCommand:
         )
         if self.options.dry_run:
             return self._show_plan(context)
-        run_job = load_target(self.job.run_function)
-        spark_settings = dict(self._parse_setting(option) for option in self.options.conf)
+        job_function = import_object(self.job.run_function)
+        spark_settings = dict(
+            self._parse_setting(setting_text) for setting_text in self.options.conf
+        )
         session_arguments = self.options.master, spark_settings, self.options.patience
         with hold_lease(output_directory, self.job.name) as context.directory_lease:
             if self.job.prepare_function:
-                context.preparation = load_target(self.job.prepare_function)(context)
+                context.preparation = import_object(self.job.prepare_function)(context)
             with start_session(*session_arguments) as get_session:
-                files = context.files = self._list_inputs(request)
+                input_splits = context.files = self._list_inputs(request)
                 context.spark = get_session()
-                with self.output.progress(files.n_bytes) as progress:
+                with self.output.progress(input_splits.n_bytes) as progress:
                     context.on_progress = progress.on_progress
-                    summary = self._run_job(run_job, context)
-            remove_unfinished(output_directory)
+                    summary = self._run_job(job_function, context)
+            remove_unfinished_files(output_directory)
         summary.unreadable_inputs += [
-            f"{path}: {reason}" for path, reason in files.read_errors.items()
+            f"{path}: {reason}" for path, reason in input_splits.read_errors.items()
         ]
         write_json_file(
-            f"{output_directory}/_kfmt/summary.json", self._summary_json(summary, files)
+            f"{output_directory}/_kfmt/summary.json", self._summary_json(summary, input_splits)
         )
         if summary.n_vanished and summary.n_vanished >= summary.counts.get("segments", 0):
-            raise InputError(NOT_FOUND_BY_EXECUTORS)
+            raise InputError(INPUTS_NOT_FOUND_MESSAGE)
         return self._show_result(summary)
 
     def _list_inputs(self, request: Any) -> Any:
         """The inputs of the job; raises InputError, UsageError."""
-        return load_target(self.job.inputs_function)(
+        return import_object(self.job.inputs_function)(
             request, self.output.write_error, require_topics=True
         )
 
@@ -94,29 +96,29 @@ class PipelineCommand:
 
         context.is_dry_run = True
         if self.job.prepare_function:
-            context.preparation = load_target(self.job.prepare_function)(context)
+            context.preparation = import_object(self.job.prepare_function)(context)
         context.files = self._list_inputs(context.request)
-        files = context.readable_inputs()
-        task_bytes = bytes_per_task(context.request, files)
+        input_splits = context.readable_inputs()
+        task_bytes = bytes_per_task(context.request, input_splits)
         plan_lines = dry_run_lines(
-            files,
-            group_splits(split_files(files, task_bytes), task_bytes),
+            input_splits,
+            group_splits(split_files(input_splits, task_bytes), task_bytes),
             context.output_directory,
         )
         removal_lines = (
-            load_target(self.job.forecast_function)(context) if self.job.forecast_function else ()
+            import_object(self.job.forecast_function)(context) if self.job.forecast_function else ()
         )
         for line in (*plan_lines[:-1], *removal_lines, plan_lines[-1]):
-            self.output.write_text(f"{escape_terminal(line)}\n")
+            self.output.write_text(f"{escape_unprintable(line)}\n")
         return ExitCode.CLEAN
 
-    def _summary_json(self, summary: Any, files: Sequence[Any]) -> dict[str, Any]:
+    def _summary_json(self, summary: Any, input_splits: Sequence[Any]) -> dict[str, Any]:
         """The summary of a job for programs."""
         return {
             "version": __version__,
             "job": self.job.name,
             "inputs": list(self.options.paths),
-            "files": len(files),
+            "files": len(input_splits),
             "numbers": summary.counts,
             "written": summary.output_paths,
             "unread": summary.unreadable_inputs,
@@ -125,8 +127,10 @@ class PipelineCommand:
     def _show_result(self, summary: Any) -> ExitCode:
         """Show the result of a finished job; returns the exit code."""
         for line in summary.lines:
-            self.output.write_text(f"  {escape_terminal(line)}\n")
-        count_texts = [_format_count(name, n) for name, n in summary.counts.items()]
+            self.output.write_text(f"  {escape_unprintable(line)}\n")
+        count_texts = [
+            _format_count(count_name, count) for count_name, count in summary.counts.items()
+        ]
         has_findings = summary.n_errors or (
             self.options.get("strict") and summary.counts.get("warnings")
         )
@@ -135,29 +139,29 @@ class PipelineCommand:
             exit_code = ExitCode.UNREADABLE
             count_texts = [text for text in count_texts if text != NO_DAMAGE_LABEL]
             count_texts.append(f"{format_count(len(summary.unreadable_inputs), 'input')} not read")
-        style = "good" if exit_code is ExitCode.CLEAN else "bad"
-        summary_line = self.output.theme.paint(style, ", ".join(count_texts))
+        summary_style = "good" if exit_code is ExitCode.CLEAN else "bad"
+        summary_line = self.output.theme.paint(summary_style, ", ".join(count_texts))
         self.output.write_text(f"{summary_line}   exit {int(exit_code)}\n")
         for path in summary.output_paths:
-            self.output.write_text(f"  {escape_terminal(path)}\n")
+            self.output.write_text(f"  {escape_unprintable(path)}\n")
         for line in summary.unreadable_inputs:
-            self.output.write_error(f"kfmt: {escape_terminal(line)}\n")
+            self.output.write_error(f"kfmt: {escape_unprintable(line)}\n")
         return exit_code
 
-    def _run_job(self, run_job: Callable[[Any], Any], context: Any) -> Any:
+    def _run_job(self, job_function: Callable[[Any], Any], context: Any) -> Any:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        from kfmt_cli.spark.session import failure_reason
+        from kfmt_cli.spark.session import find_failure_reason
 
         try:
-            return run_job(context)
+            return job_function(context)
         except (PySparkException, Py4JError) as error:
-            error_text = redact_credentials(failure_reason(error))
+            error_text = redact_credentials(find_failure_reason(error))
             if self.options.traceback:
                 self.output.write_error(
                     "".join(
-                        f"{escape_terminal(line)}\n"
+                        f"{escape_unprintable(line)}\n"
                         for line in redact_credentials(str(error)).splitlines()
                     )
                 )
@@ -182,8 +186,8 @@ class PipelineCommand:
             selection_options=parse_selection_options(options),
             max_split_bytes=options.max_split_bytes,
             decompression_limit=DecompressionLimit.from_option(options.max_decompressed),
-            deep=options.get("deep", False),
-            payloads=options.get("payloads", NO_DECLARATIONS),
+            decodes_records=options.get("deep", False),
+            payload_declarations=options.get("payloads", NO_DECLARATIONS),
         )
         return build_request(request, options.paths, columns, options.topics)
 
@@ -200,14 +204,14 @@ class PipelineCommand:
         return str(Path(output_directory).absolute())
 
     @staticmethod
-    def _parse_setting(text: str) -> tuple[str, str]:
-        name, separator, value = text.partition("=")
+    def _parse_setting(setting_text: str) -> tuple[str, str]:
+        name, separator, value = setting_text.partition("=")
         if not separator:
-            raise UsageError(f"--conf {text!r} is not NAME=VALUE")
+            raise UsageError(f"--conf {setting_text!r} is not NAME=VALUE")
         return name, value
 
 
-def _format_count(name: str, n: int) -> str:
-    if name == "damaged":
-        return f"{format_grouped(n)} damaged" if n else NO_DAMAGE_LABEL
-    return format_total(n, name)
+def _format_count(count_name: str, count: int) -> str:
+    if count_name == "damaged":
+        return f"{format_thousands(count)} damaged" if count else NO_DAMAGE_LABEL
+    return format_total(count, count_name)

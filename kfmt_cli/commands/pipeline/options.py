@@ -8,21 +8,21 @@ from typing import Any
 import click
 
 from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.lake_options import lake_options
+from kfmt_cli.cli.lake_options import add_lake_options
 from kfmt_cli.cli.options import (
     COMMON_OPTIONS,
     ByteSizeType,
     add_options,
-    parse_stored_path,
+    parse_literal_path,
     private_key_option,
 )
-from kfmt_cli.cli.payload_options import decode_options
+from kfmt_cli.cli.payload_options import add_decode_options
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.spark.jobs.registry import JOB_SPECS, JobSpec
 
 # Options that jobs share with commands.
-SHARED_OPTIONS_BY_JOB: dict[str, tuple[Callable[..., Any], ...]] = {
-    "export": (lake_options, decode_options)
+OPTION_DECORATORS_BY_JOB: dict[str, tuple[Callable[..., Any], ...]] = {
+    "export": (add_lake_options, add_decode_options)
 }
 
 
@@ -67,9 +67,9 @@ _JOB_OPTIONS = (
         "server, sc://host.",
     ),
     click.option(
-        "--to", required=True, metavar="DIR", type=parse_stored_path, help="Output directory."
+        "--to", required=True, metavar="DIR", type=parse_literal_path, help="Output directory."
     ),
-    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=parse_stored_path),
+    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=parse_literal_path),
 )
 _COMMON_OPTION_NAMES = frozenset(
     param.name for param in click.command(add_options(lambda: 0, _JOB_OPTIONS)).params
@@ -90,10 +90,12 @@ def _create_command(job: JobSpec) -> click.Command:
             job, CommandOutput(options.pop("color")), FieldDict(options), job_options
         ).run()
 
-    callback = add_options(run_job_command, _JOB_OPTIONS)
-    for decorate in SHARED_OPTIONS_BY_JOB.get(job.name, ()):
-        callback = decorate(callback)
-    return grouped_command(job.name, help=job.description)(add_options(callback, job.options))
+    command_callback = add_options(run_job_command, _JOB_OPTIONS)
+    for add_shared_options in OPTION_DECORATORS_BY_JOB.get(job.name, ()):
+        command_callback = add_shared_options(command_callback)
+    return grouped_command(job.name, help=job.description)(
+        add_options(command_callback, job.options)
+    )
 
 
 class JobCommandGroup(click.Group):

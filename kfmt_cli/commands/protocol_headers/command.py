@@ -26,7 +26,7 @@ from kfmt_cli.render.hexdump import HexDumper
 from kfmt_cli.render.sinks.sink import FileHeading
 from kfmt_cli.rows.column import Column, ColumnKind, RowType, number_column
 from kfmt_cli.rows.columnar_rows import NestedRows, build_columnar_rows
-from kfmt_cli.rows.types.anatomy import section_lines
+from kfmt_cli.rows.types.anatomy import structure_lines
 
 MAX_INPUT_BYTES = 256 << 20
 MIN_HEADER_BYTES = 8  # bytes of a request header without a client id
@@ -94,15 +94,15 @@ class ProtocolHeader:
     api: ApiSpec | None = None
 
 
-def read_bytes_argument(text: str) -> tuple[str, bytes]:
+def read_bytes_argument(argument: str) -> tuple[str, bytes]:
     """The name and the bytes of a file or of hex digits; raises InputError, UsageError."""
-    if text == "-" or (text and Path(text).exists()):
-        name = format_display_name(text)
-        data = read_bytes_at(text, 0, MAX_INPUT_BYTES, name)
-        return name, _parse_hex(data.decode("ascii", "replace")) or data
-    parsed_bytes = _parse_hex(text)
+    if argument == "-" or (argument and Path(argument).exists()):
+        display_name = format_display_name(argument)
+        file_bytes = read_bytes_at(argument, 0, MAX_INPUT_BYTES, display_name)
+        return display_name, _parse_hex(file_bytes.decode("ascii", "replace")) or file_bytes
+    parsed_bytes = _parse_hex(argument)
     if parsed_bytes is None:
-        raise UsageError(f"{text!r}: neither a file nor hex digits")
+        raise UsageError(f"{argument!r}: neither a file nor hex digits")
     return "argument", parsed_bytes
 
 
@@ -118,32 +118,38 @@ def iter_request_headers(data: bytes, has_size_fields: bool | None) -> Iterator[
     """The headers of requests. has_size_fields: each has a size field; None to detect it."""
     if has_size_fields is None:
         has_size_fields = _has_size_fields(data) or not _begins_with_request(data)
-    for position, size, start, end in _iter_messages(data, has_size_fields):
-        api, version = None, 1
-        if end - start >= 2 * Int16.size:
-            api = API_BY_KEY.get(Int16.read(data, start, end)[0])
-            request_version = Int16.read(data, start + Int16.size, end)[0]
-            version = 1 if api is None else api.request_header_version(request_version)
-        layout = layout_at_version(message_layout("RequestHeaderData"), max(version, 1))
-        if version == 0:
-            layout = layout.layout_before("client_id")
-        yield ProtocolHeader(position, size, version, start, end, layout, api)
+    for message_position, declared_size, header_start, message_end in _iter_messages(
+        data, has_size_fields
+    ):
+        api, header_version = None, 1
+        if message_end - header_start >= 2 * Int16.size:
+            api = API_BY_KEY.get(Int16.read(data, header_start, message_end)[0])
+            request_version = Int16.read(data, header_start + Int16.size, message_end)[0]
+            header_version = 1 if api is None else api.request_header_version(request_version)
+        layout = layout_at_version(message_layout("RequestHeaderData"), max(header_version, 1))
+        if header_version == 0:
+            layout = layout.layout_before_field("client_id")
+        yield ProtocolHeader(
+            message_position, declared_size, header_version, header_start, message_end, layout, api
+        )
 
 
 def iter_response_headers(
-    data: bytes, has_size_fields: bool | None, version: int
+    data: bytes, has_size_fields: bool | None, header_version: int
 ) -> Iterator[ProtocolHeader]:
     """The headers of responses, all of the same version."""
     if has_size_fields is None:
         has_size_fields = _has_size_fields(data)
-    for position, size, start, end in _iter_messages(data, has_size_fields):
+    for message_position, declared_size, header_start, message_end in _iter_messages(
+        data, has_size_fields
+    ):
         yield ProtocolHeader(
-            position,
-            size,
-            version,
-            start,
-            end,
-            layout_at_version(message_layout("ResponseHeaderData"), version),
+            message_position,
+            declared_size,
+            header_version,
+            header_start,
+            message_end,
+            layout_at_version(message_layout("ResponseHeaderData"), header_version),
         )
 
 
@@ -152,8 +158,8 @@ def _begins_with_request(data: bytes) -> bool:
     if len(data) < MIN_HEADER_BYTES:
         return False
     api = API_BY_KEY.get(Int16.read(data, 0, len(data))[0])
-    version = Int16.read(data, Int16.size, len(data))[0]
-    return api is not None and api.first_version <= version <= api.last_version
+    request_version = Int16.read(data, Int16.size, len(data))[0]
+    return api is not None and api.first_version <= request_version <= api.last_version
 
 
 def _has_size_fields(data: bytes) -> bool:
@@ -177,27 +183,27 @@ def _iter_messages(
     position = 0
     while position < len(data):
         if len(data) - position < SIZE_FIELD_BYTES:
-            yield position, 0, position, len(data)  # `header_values` reports it
+            yield position, 0, position, len(data)  # `header_row_members` reports it
             return
-        size, start = Int32.read(data, position, len(data))
-        end = min(start + max(size, 0), len(data))
-        yield position, size, start, end
-        if size < 0:
+        declared_size, content_start = Int32.read(data, position, len(data))
+        content_end = min(content_start + max(declared_size, 0), len(data))
+        yield position, declared_size, content_start, content_end
+        if declared_size < 0:
             return
-        position = end
+        position = content_end
 
 
-def header_values(header: ProtocolHeader, data: bytes) -> dict[str, Any]:
+def header_row_members(header: ProtocolHeader, data: bytes) -> dict[str, Any]:
     """The members of a header's row, by name."""
     message_bytes = data[header.header_start : header.message_end]
     decoded_message = read_message(header.layout, message_bytes, 0, len(message_bytes))
-    values: dict[str, object] = {**decoded_message.values}
-    tags = values.pop(UNKNOWN_TAGS, None)
+    row_members: dict[str, object] = {**decoded_message.values}
+    unknown_tags = row_members.pop(UNKNOWN_TAGS, None)
     is_flexible = header.layout.tagged_fields is not None and decoded_message.error is None
     error_text = decoded_message.error
     if header.declared_size == 0 and header.header_start == header.message_position:
-        n_trailing = header.message_end - header.header_start
-        error_text = f"{n_trailing} trailing bytes are too few for a size field"
+        n_trailing_bytes = header.message_end - header.header_start
+        error_text = f"{n_trailing_bytes} trailing bytes are too few for a size field"
         return {"position": header.message_position, "fault": error_text}
     if (
         header.declared_size is not None
@@ -208,40 +214,44 @@ def header_values(header: ProtocolHeader, data: bytes) -> dict[str, Any]:
         error_text = (
             f"the message needs {header.declared_size} bytes, but only {n_available} are available"
         )
-    return values | {
+    return row_members | {
         "position": header.message_position,
         "size": header.declared_size,
         "header_version": header.version,
         "api_name": None if header.api is None else header.api.name,
-        "tagged_fields": json_text(to_json_value(tags or {})) if is_flexible else None,  # type: ignore[arg-type]
+        "tagged_fields": json_text(to_json_value(unknown_tags or {})) if is_flexible else None,  # type: ignore[arg-type]
         "fault": error_text,
     }
 
 
 def show_headers(
-    run: CommandRun, name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
+    run: CommandRun, source_name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
 ) -> None:
     """Show headers: a single one byte by byte, several with one line each."""
-    header_rows = [header_values(header, data) for header in headers]
+    header_rows = [header_row_members(header, data) for header in headers]
     if any(row["fault"] is not None for row in header_rows):
-        run.host.raise_exit_code(ExitCode.FINDINGS)
-    if run.sink.for_people and len(headers) == 1:
+        run.output.raise_exit_code(ExitCode.FINDINGS)
+    if run.sink.is_for_people and len(headers) == 1:
         header_name = row_type.name.replace("_", " ")
-        _draw_header(run, f"{name}: {header_name}", data, headers[0], header_rows[0])
+        _draw_header(run, f"{source_name}: {header_name}", data, headers[0], header_rows[0])
     else:
-        rows = [tuple(row.get(column.name) for column in row_type.columns) for row in header_rows]
-        writer = run.sink.begin_rows(FileHeading(name, len(data)), row_type)
-        run.sink.flush()
-        for chunk in writer.render(NestedRows(build_columnar_rows(row_type, rows)), 0, len(rows)):
-            run.host.write(chunk)
+        cell_rows = [
+            tuple(row.get(column.name) for column in row_type.columns) for row in header_rows
+        ]
+        writer = run.sink.begin_rows(FileHeading(source_name, len(data)), row_type)
+        run.sink.flush_texts()
+        for output_chunk in writer.render(
+            NestedRows(build_columnar_rows(row_type, cell_rows)), 0, len(cell_rows)
+        ):
+            run.output.write(output_chunk)
         run.sink.write_line(writer.closing_text())
 
 
 def _draw_header(
-    run: CommandRun, title: str, data: bytes, header: ProtocolHeader, values: Mapping[str, Any]
+    run: CommandRun, title: str, data: bytes, header: ProtocolHeader, row_members: Mapping[str, Any]
 ) -> None:
     """Show a header byte by byte."""
-    hex_dumper = HexDumper(run.sink.out.theme, run.sink.out.width, shows_all_bytes=False)
+    hex_dumper = HexDumper(run.sink.streams.theme, run.sink.streams.width, shows_all_bytes=False)
     run.sink.write_line(hex_dumper.format_title(f"{title} of version {header.version}"))
     nodes: list[FieldNode] = []
     if header.declared_size is not None:
@@ -251,9 +261,9 @@ def _draw_header(
         size_node.meaning = "bytes after this field"
         nodes.append(size_node)
     header_node = read_field_tree(header.layout, data, header.header_start, header.message_end)
-    for child in header_node.children:
-        if child.name == "request_api_key":
-            child.meaning = str(values.get("api_name") or "unknown")
+    for field_node in header_node.children:
+        if field_node.name == "request_api_key":
+            field_node.meaning = str(row_members.get("api_name") or "unknown")
     nodes.append(header_node)
     if header_node.is_complete and header_node.end < header.message_end:
         body_node = FieldNode(
@@ -261,18 +271,22 @@ def _draw_header(
         )
         nodes.append(body_node)
     for node_to_draw in nodes:
-        for line in section_lines(node_to_draw):
-            for text in hex_dumper.field_lines(line, data, 0):
-                run.sink.write_line(text)
-    if values["fault"] is not None and header_node.is_complete:
-        run.sink.write_line(f" ✗ {values['fault']}\n")
+        for anatomy_line in structure_lines(node_to_draw):
+            for output_line in hex_dumper.format_field_lines(anatomy_line, data, 0):
+                run.sink.write_line(output_line)
+    if row_members["fault"] is not None and header_node.is_complete:
+        run.sink.write_line(f" ✗ {row_members['fault']}\n")
 
 
-def find_api(text: str | None) -> ApiSpec | None:
+def parse_api(name_or_key: str | None) -> ApiSpec | None:
     """The API with this name or key; None for None. Raises UsageError."""
-    if text is None:
+    if name_or_key is None:
         return None
-    api = API_BY_KEY.get(int(text)) if text.isdigit() else API_BY_NAME.get(text.lower())
+    api = (
+        API_BY_KEY.get(int(name_or_key))
+        if name_or_key.isdigit()
+        else API_BY_NAME.get(name_or_key.lower())
+    )
     if api is None:
-        raise UsageError(f"{text!r}: not a Kafka request, by number or by name")
+        raise UsageError(f"{name_or_key!r}: not a Kafka request, by number or by name")
     return api

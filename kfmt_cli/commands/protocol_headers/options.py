@@ -53,7 +53,7 @@ def request_header(
     )
 
     run = common.start_run()
-    with run.catch_unreadable():
+    with run.catch_input_errors():
         name, data = read_bytes_argument(source)
         show_headers(run, name, data, list(iter_request_headers(data, framed)), REQUEST_HEADER_ROW)
 
@@ -83,15 +83,15 @@ def response_header(
     """
     from kfmt_cli.commands.protocol_headers.command import (
         RESPONSE_HEADER_ROW,
-        find_api,
         iter_response_headers,
+        parse_api,
         read_bytes_argument,
         show_headers,
     )
 
     if (api is None) != (api_version is None):
         raise UsageError("--api and --api-version must be given together")
-    api_spec = find_api(api)
+    api_spec = parse_api(api)
     if api_spec is not None and api_version is not None and api_version > api_spec.last_version:
         raise UsageError(
             f"{api_spec.name} has versions up to {api_spec.last_version}, not {api_version}"
@@ -102,7 +102,7 @@ def response_header(
         else api_spec.response_header_version(api_version)
     )
     run = common.start_run()
-    with run.catch_unreadable():
+    with run.catch_input_errors():
         name, data = read_bytes_argument(source)
         show_headers(
             run,

@@ -59,12 +59,16 @@ class CommandResult:
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{n} {name}" for name, n in self._count_by_type().items())
+        counts = ", ".join(
+            f"{n_rows} {type_name}" for type_name, n_rows in self._count_by_type().items()
+        )
         return f"<Answer: {counts or 'no rows'}; exit code {int(self.exit_code)}>"
 
     def _repr_html_(self) -> str:
-        parts = (_html_table(name, self.of(name)) for name in self._count_by_type())
-        return f"<p>{escape(repr(self))}</p>" + "".join(parts)
+        html_tables = (
+            _html_table(type_name, self.of(type_name)) for type_name in self._count_by_type()
+        )
+        return f"<p>{escape(repr(self))}</p>" + "".join(html_tables)
 
     def _count_by_type(self) -> Counter[str]:
         """The number of rows of each type."""
@@ -78,13 +82,13 @@ class CommandResult:
         """The objects of one type; raises UsageError for an unknown type."""
         rows = [row for row in self.rows if row["type"] == type_]
         if not rows:
-            _require_types(type_)
+            _require_row_types(type_)
         return rows
 
     @property
     def tables(self) -> dict[str, pa.Table]:
         """An Arrow table of each type; needs pyarrow."""
-        return {name: self.arrow(name) for name in self._count_by_type()}
+        return {type_name: self.arrow(type_name) for type_name in self._count_by_type()}
 
     def arrow(self, type_: str | None = None) -> pa.Table:
         """The objects of one type as an Arrow table; needs pyarrow.
@@ -96,26 +100,26 @@ class CommandResult:
 
         count_by_type = self._count_by_type()
         if type_ is None and len(count_by_type) > 1:
-            names = ", ".join(count_by_type)
-            raise UsageError(f"rows of several types ({names}); name one, or use `tables`")
-        name = type_ or next(iter(count_by_type), "")
-        if not name:
+            type_names = ", ".join(count_by_type)
+            raise UsageError(f"rows of several types ({type_names}); name one, or use `tables`")
+        type_name = type_ or next(iter(count_by_type), "")
+        if not type_name:
             return pa.table({})
-        types = {
+        arrow_type_by_kind = {
             ColumnKind.NUMBER: pa.int64(),
             ColumnKind.REAL: pa.float64(),
             ColumnKind.FLAG: pa.bool_(),
         }
-        rows = self.of(name)
-        columns = _fitting_columns(name, rows)
+        rows = self.of(type_name)
+        columns = _best_matching_columns(type_name, rows)
         schema = pa.schema(
-            [(column.name, types.get(column.kind, pa.string())) for column in columns]
+            [(column.name, arrow_type_by_kind.get(column.kind, pa.string())) for column in columns]
         )
-        values = [
+        arrow_rows = [
             {column.name: _arrow_value(column, row.get(column.name)) for column in columns}
             for row in rows
         ]
-        return pa.Table.from_pylist(values, schema=schema)
+        return pa.Table.from_pylist(arrow_rows, schema=schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The objects, if all are of one type, as an Arrow stream for pandas, Polars and DuckDB;
@@ -123,13 +127,13 @@ class CommandResult:
         return self.arrow().__arrow_c_stream__(requested_schema)
 
 
-def _fitting_columns(name: str, rows: list[JsonObject]) -> list[Column]:
+def _best_matching_columns(type_name: str, rows: list[JsonObject]) -> list[Column]:
     """The columns for the members of some rows, as the best matching type of this name defines
     them, other members as JSON; raises UsageError for an unknown type."""
-    types = _require_types(name)
+    row_types = _require_row_types(type_name)
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
     best_type = max(
-        types, key=lambda type_: sum(column.name in members for column in type_.columns)
+        row_types, key=lambda type_: sum(column.name in members for column in type_.columns)
     )
     column_by_name = {column.name: column for column in best_type.columns}
     return [
@@ -138,39 +142,39 @@ def _fitting_columns(name: str, rows: list[JsonObject]) -> list[Column]:
     ]
 
 
-def _require_types(name: str) -> tuple[RowType, ...]:
+def _require_row_types(type_name: str) -> tuple[RowType, ...]:
     """The row types with a name; raises UsageError for an unknown name."""
-    from kfmt_cli.commands.contract import shapes_by_name
+    from kfmt_cli.commands.contract import variants_by_type_name
 
-    types_by_name = shapes_by_name()
-    if name not in types_by_name:
-        close_matches = get_close_matches(name, types_by_name, 1)
+    types_by_name = variants_by_type_name()
+    if type_name not in types_by_name:
+        close_matches = get_close_matches(type_name, types_by_name, 1)
         hint = (
             f"did you mean {close_matches[0]}?"
             if close_matches
             else "see docs/json.md for all types"
         )
-        raise UsageError(f"no row type named {name!r}; {hint}")
-    return types_by_name[name]
+        raise UsageError(f"no row type named {type_name!r}; {hint}")
+    return types_by_name[type_name]
 
 
-def _html_table(name: str, rows: list[JsonObject]) -> str:
+def _html_table(type_name: str, rows: list[JsonObject]) -> str:
     """The first rows of a type as an HTML table, for notebooks."""
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
     header_cells = "".join(f"<th>{escape(member)}</th>" for member in members)
     table_rows = (
-        "".join(f"<td>{escape(_cell_text(row.get(member)))}</td>" for member in members)
+        "".join(f"<td>{escape(_format_cell(row.get(member)))}</td>" for member in members)
         for row in rows[:MAX_NOTEBOOK_ROWS]
     )
     body = "".join(f"<tr>{table_row}</tr>" for table_row in table_rows)
     truncation_note = (
         f" ({MAX_NOTEBOOK_ROWS} of {len(rows)})" if len(rows) > MAX_NOTEBOOK_ROWS else ""
     )
-    title = f"<caption>{escape(name)}{truncation_note}</caption>"
-    return f"<table>{title}<thead><tr>{header_cells}</tr></thead><tbody>{body}</tbody></table>"
+    caption = f"<caption>{escape(type_name)}{truncation_note}</caption>"
+    return f"<table>{caption}<thead><tr>{header_cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell_text(value: object) -> str:
+def _format_cell(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json_text(value)
 
 
@@ -187,7 +191,7 @@ class CollectingSink(ObjectSink):
         super().__init__(out)
         self.objects: list[JsonObject] = []
 
-    def format_line(self, row: JsonObject) -> str:
+    def format_object(self, row: JsonObject) -> str:
         self.objects.append(row)
         return ""
 
@@ -229,15 +233,15 @@ class NullHost:
 
 
 def run_command(
-    command: Callable[[CommandRun], object], type_: FileResultType | None = None
+    command: Callable[[CommandRun], object], result_type: FileResultType | None = None
 ) -> CommandResult:
     """Run a command and return its output; raises InputError if nothing could be read."""
     host = NullHost()
     sink = CollectingSink(host)
-    run = CommandRun(host, sink, type_)
+    run = CommandRun(host, sink, result_type)
     command(run)
-    sink.flush()
-    is_empty = all(row["type"] in ALWAYS_PRESENT_TYPES for row in sink.objects)
-    if host.exit_code == ExitCode.UNREADABLE and is_empty:
+    sink.flush_texts()
+    has_no_rows = all(row["type"] in ALWAYS_PRESENT_TYPES for row in sink.objects)
+    if host.exit_code == ExitCode.UNREADABLE and has_no_rows:
         raise InputError(host.notes[0].removeprefix("kfmt: ") if host.notes else "nothing was read")
     return CommandResult(sink.objects, ExitCode(host.exit_code), host.notes)

@@ -46,7 +46,7 @@ class TableScanSource:
         ]
         object.__setattr__(self, "path", paths_without_credentials)
 
-    def log_rows_with_columns(self, columns: Sequence[str] | None = None) -> LogRowReader:
+    def create_row_reader(self, columns: Sequence[str] | None = None) -> LogRowReader:
         """The rows with some columns, in this order; None: all columns."""
         return log_rows(self.path, self.table == "records", columns, self.selection)
 
@@ -55,17 +55,17 @@ class TableScanSource:
     ) -> Iterator[pa.RecordBatch]:
         """Arrow batches with all rows that can pass the filter, and possibly others; raises
         InputError for an input that cannot be read, unless `ignore_unreadable`."""
-        rows = self.log_rows_with_columns(columns)
+        row_reader = self.create_row_reader(columns)
         if row_filter is not None and self.table == "records":
-            rows = rows.within(row_filter.selection(self.table))
-        for arrow_batch in rows.arrow():
-            self._raise_unread(rows)
+            row_reader = row_reader.within(row_filter.bounding_selection(self.table))
+        for arrow_batch in row_reader.arrow():
+            self._raise_if_unread(row_reader)
             yield arrow_batch
-        self._raise_unread(rows)
+        self._raise_if_unread(row_reader)
 
-    def _raise_unread(self, rows: LogRowReader) -> None:
-        if rows.unread and not self.ignore_unreadable:
-            raise InputError(rows.unread[0])
+    def _raise_if_unread(self, row_reader: LogRowReader) -> None:
+        if row_reader.unread and not self.ignore_unreadable:
+            raise InputError(row_reader.unread[0])
 
 
 def scan(
@@ -85,8 +85,8 @@ def scan(
     UsageError without Polars or pyarrow; collecting raises InputError for an input that cannot be
     read.
     """
-    _require("polars", "polars")
-    _require("pyarrow", "'kfmt-cli[arrow]'")
+    _require_library("polars", "polars")
+    _require_library("pyarrow", "'kfmt-cli[arrow]'")
     import polars as pl
 
     try:
@@ -94,12 +94,12 @@ def scan(
     except ImportError:
         raise UsageError(f"Polars {pl.__version__} is too old: pip install -U polars") from None
     selection = parse_bounds(first_offset, last_offset, first_time, last_time)
-    source = TableScanSource(path, table, selection, ignore_unreadable)
+    scan_source = TableScanSource(path, table, selection, ignore_unreadable)
 
-    def frames(
+    def iter_frames(
         columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        for arrow_batch in source.iter_arrow_batches(columns):
+        for arrow_batch in scan_source.iter_arrow_batches(columns):
             if n_rows == 0:
                 return
             frame = pl.DataFrame(arrow_batch)
@@ -108,8 +108,8 @@ def scan(
                 n_rows -= len(frame)
             yield frame if predicate is None else frame.filter(predicate)
 
-    empty_frame: Any = pl.DataFrame(source.log_rows_with_columns().schema.empty_table())
-    return register_io_source(frames, schema=empty_frame.schema)
+    empty_frame: Any = pl.DataFrame(scan_source.create_row_reader().schema.empty_table())
+    return register_io_source(iter_frames, schema=empty_frame.schema)
 
 
 def dataset(
@@ -127,17 +127,17 @@ def dataset(
     Takes what `scan` takes. Raises UsageError without pyarrow; a query fails, naming an input
     that cannot be read.
     """
-    _require("pyarrow", "'kfmt-cli[arrow]'")
+    _require_library("pyarrow", "'kfmt-cli[arrow]'")
     from kfmt_cli.commands.sql.log_dataset import LogDataset
 
     selection = parse_bounds(first_offset, last_offset, first_time, last_time)
-    source = TableScanSource(path, table, selection, ignore_unreadable)
-    return LogDataset(source.log_rows_with_columns().schema, source.iter_arrow_batches)
+    scan_source = TableScanSource(path, table, selection, ignore_unreadable)
+    return LogDataset(scan_source.create_row_reader().schema, scan_source.iter_arrow_batches)
 
 
-def _require(name: str, package: str) -> None:
+def _require_library(library: str, package: str) -> None:
     """Raise UsageError if a library is not installed. package: what to install."""
     try:
-        import_module(name)
+        import_module(library)
     except ImportError:
-        raise UsageError(f"{name} is not installed: pip install {package}") from None
+        raise UsageError(f"{library} is not installed: pip install {package}") from None

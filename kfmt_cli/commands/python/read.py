@@ -30,17 +30,17 @@ from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.disk.mounts import MOUNTS
 from kfmt_cli.disk.partition_path import with_location
-from kfmt_cli.disk.path_resolution import input_file_at, resolve_display_path
+from kfmt_cli.disk.path_resolution import mount_and_resolve_path, resolve_input_file
 from kfmt_cli.errors import InputError, InputErrorHandler, UsageError, unknown_name_error
 from kfmt_cli.findings.finding import Finding, sort_findings
-from kfmt_cli.log.decompression import must_decode_separately
+from kfmt_cli.log.decompression import needs_separate_decoding
 from kfmt_cli.log.rows_reader import LogRowsReader
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.rows.columnar_rows import (
     ColumnarRows,
     JsonObject,
     NestedRows,
-    iter_objects,
+    iter_json_objects,
     numpy_columns,
 )
 from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, select_columns
@@ -61,10 +61,12 @@ Columns = dict[str, np.ndarray[Any, Any]]
 def resolve_paths(path: Path | Sequence[Path]) -> tuple[str, ...]:
     """One or several paths as normalized text, without credentials. Discards cached mounts, as the
     files may have changed since the last call. Raises InputError, also for a missing path."""
-    names = [normalize_path(strip_credentials(os.fsdecode(path_))) for path_ in as_sequence(path)]
-    for name in names:
-        MOUNTS.forget(name)
-    return tuple(require_path(resolve_display_path(name)) for name in names)
+    normalized_paths = [
+        normalize_path(strip_credentials(os.fsdecode(path_))) for path_ in as_sequence(path)
+    ]
+    for normalized_path in normalized_paths:
+        MOUNTS.forget_trees(normalized_path)
+    return tuple(require_existing_path(mount_and_resolve_path(name)) for name in normalized_paths)
 
 
 def as_sequence(path: Path | Sequence[Path]) -> Sequence[Path]:
@@ -77,12 +79,12 @@ def as_tuple(text_or_texts: str | Iterable[str]) -> tuple[str, ...]:
     return (text_or_texts,) if isinstance(text_or_texts, str) else tuple(text_or_texts)
 
 
-def require_path(name: str) -> str:
+def require_existing_path(path: str) -> str:
     """The path itself; raises InputError if it is local and does not exist."""
-    if is_local(name) and not path_exists(strip_file_scheme(name)):
-        message = f"{format_display_name(name)}: No such file or directory"
-        raise InputError(message, file=format_display_name(name), is_missing=True)
-    return name
+    if is_local(path) and not path_exists(strip_file_scheme(path)):
+        message = f"{format_display_name(path)}: No such file or directory"
+        raise InputError(message, file=format_display_name(path), is_missing=True)
+    return path
 
 
 @dataclass(slots=True, repr=False)
@@ -93,18 +95,18 @@ class LogRowReader:
     """
 
     _paths: tuple[str, ...]
-    _reading: LogRowsReader
+    _rows_reader: LogRowsReader
     _columns: tuple[str, ...]
-    _topic: str | None
-    _jobs: int
-    _payloads: PayloadDeclarations = NO_DECLARATIONS
+    _explicit_topic: str | None
+    _n_threads: int
+    _payload_declarations: PayloadDeclarations = NO_DECLARATIONS
     findings: list[Finding] = field(default_factory=list)
     """Findings so far, of the last pass; damage never raises."""
     unread: list[str] = field(default_factory=list)
     """Messages about unreadable inputs."""
 
     def __repr__(self) -> str:
-        return f"<LogRows: {self._table} of {', '.join(self._paths)}>"
+        return f"<LogRows: {self._table_name} of {', '.join(self._paths)}>"
 
     def __iter__(self) -> Iterator[Any]:
         try:
@@ -115,41 +117,48 @@ class LogRowReader:
 
     def within(self, bounds: Selection) -> LogRowReader:
         """The same rows, restricted to further bounds."""
-        reading = replace(self._reading, selection=self._reading.selection.intersect(bounds))
+        rows_reader = replace(
+            self._rows_reader, selection=self._rows_reader.selection.intersect(bounds)
+        )
         return LogRowReader(
-            self._paths, reading, self._columns, self._topic, self._jobs, self._payloads
+            self._paths,
+            rows_reader,
+            self._columns,
+            self._explicit_topic,
+            self._n_threads,
+            self._payload_declarations,
         )
 
     @property
-    def _table(self) -> str:
-        return (RECORDS_TABLE if self._reading.with_records else BATCHES_TABLE).name
+    def _table_name(self) -> str:
+        return (RECORDS_TABLE if self._rows_reader.reads_records else BATCHES_TABLE).name
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; needs pyarrow."""
         from kfmt_cli.arrow.columns.schema import arrow_schema
 
-        return arrow_schema(select_columns(self._table, self._columns))
+        return arrow_schema(select_columns(self._table_name, self._columns))
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
-        from kfmt_cli.arrow.columns.arrow_batches import arrow_batch, arrow_rows, split_rows
+        from kfmt_cli.arrow.columns.arrow_batches import arrow_batch, arrow_rows, split_arrow_rows
         from kfmt_cli.arrow.columns.tables import file_column_factory
         from kfmt_cli.arrow.topic_ids import TopicIdCache
 
-        columns, topic_ids = select_columns(self._table, self._columns), TopicIdCache()
+        columns, topic_id_cache = select_columns(self._table_name, self._columns), TopicIdCache()
 
-        def topic_id_in(directory: str) -> str | None:
+        def find_topic_id_in(directory: str) -> str | None:
             with self._catch_unread():
-                return topic_ids[directory]
-            return topic_ids.setdefault(directory, None)
+                return topic_id_cache[directory]
+            return topic_id_cache.setdefault(directory, None)
 
         for file, rows in self._iter_rows():
-            find_topic_id = partial(topic_id_in, file.path.rpartition("/")[0] or ".")
+            find_topic_id = partial(find_topic_id_in, file.path.rpartition("/")[0] or ".")
             shared_columns = file_column_factory(
                 file.path, file.kind.name, file_topic_partition(file.path), find_topic_id
             )
-            for batch_rows in split_rows(arrow_rows(rows)):
+            for batch_rows in split_arrow_rows(arrow_rows(rows)):
                 yield arrow_batch(batch_rows, columns, shared_columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -162,11 +171,13 @@ class LogRowReader:
     def columns(self) -> Iterator[Columns]:
         """NumPy columns by name, masked for missing values; raises UsageError for a column that
         only Arrow has."""
-        types = (RECORD_ROW, DECODED_RECORD_ROW) if self._reading.with_records else (BATCH_ROW,)
-        column_names = {leaf.name: None for type_ in types for leaf in type_.leaves}
-        for name in self._columns:
-            if name not in column_names:
-                raise unknown_name_error("NumPy column", name, column_names)
+        row_types = (
+            (RECORD_ROW, DECODED_RECORD_ROW) if self._rows_reader.reads_records else (BATCH_ROW,)
+        )
+        column_names = {leaf.name: None for type_ in row_types for leaf in type_.leaves}
+        for column_name in self._columns:
+            if column_name not in column_names:
+                raise unknown_name_error("NumPy column", column_name, column_names)
         for _, rows in self._iter_rows():
             yield numpy_columns(_innermost_rows(rows), self._columns)
 
@@ -174,50 +185,50 @@ class LogRowReader:
         """Plain objects, as in `kfmt dump --format json`, with raw bytes; whole ones, whichever
         columns were chosen."""
         for file, rows in self._iter_rows():
-            section = _innermost_rows(rows)
-            members = {
-                "type": section.type.name,
-                **with_location({"file": file.name}, section.type.location_source),
+            columnar_rows = _innermost_rows(rows)
+            common_members = {
+                "type": columnar_rows.type.name,
+                **with_location({"file": file.name}, columnar_rows.type.location_source),
             }
-            for row in iter_objects(section, "bytes"):
-                yield {**members, **row}
+            for row in iter_json_objects(columnar_rows, "bytes"):
+                yield {**common_members, **row}
 
     def _iter_rows(self) -> Iterator[tuple[InputFile, NestedRows]]:
         """The rows of each log; raises InputError if none of them could be read."""
         self.findings.clear()
         self.unread.clear()
-        n_read = 0
-        for file in _iter_logs(self._paths, self._add_unread):
+        n_read_logs = 0
+        for file in _iter_logs(self._paths, self._add_unread_message):
             with self._catch_unread():
                 yield from ((file, rows) for rows in self._iter_log_rows(file))
-                n_read += 1
-        if self.unread and not n_read:
+                n_read_logs += 1
+        if self.unread and not n_read_logs:
             raise InputError(self.unread[0])
 
     def _catch_unread(self) -> InputErrorHandler:
-        return InputErrorHandler(lambda error: self._add_unread(str(error)))
+        return InputErrorHandler(lambda error: self._add_unread_message(str(error)))
 
-    def _add_unread(self, message: str) -> None:
+    def _add_unread_message(self, message: str) -> None:
         """Add a message unless it was added before."""
         if message not in self.unread:
             self.unread.append(message)
 
     def _iter_log_rows(self, file: InputFile) -> Iterator[NestedRows]:
-        topic = self._topic or file_topic(file)
+        topic = self._explicit_topic or file_topic(file)
         decoder = None
-        if self._reading.with_records:
-            decoder = find_decoder(topic) or self._payloads.decoder
-        reading = replace(self._reading, decoder=decoder)
-        with open_checked_log(file, read_ahead=False) as log:
-            workers = self._jobs if log.is_large and reading.with_records else 0
-            blocks = reading.iter_prepared_blocks(log.blocks)
+        if self._rows_reader.reads_records:
+            decoder = find_decoder(topic) or self._payload_declarations.decoder
+        rows_reader = replace(self._rows_reader, decoder=decoder)
+        with open_checked_log(file, read_ahead=False) as opened_log:
+            n_workers = self._n_threads if opened_log.is_large and rows_reader.reads_records else 0
+            blocks = rows_reader.iter_prepared_blocks(opened_log.blocks)
             for decoded_parts in map_ordered(
-                reading.read_rows, blocks, workers, must_decode_separately
+                rows_reader.read_rows, blocks, n_workers, needs_separate_decoding
             ):
-                for part in decoded_parts:
-                    self.findings += sort_findings(part.findings)
-                    if len(part.rows):
-                        yield part.rows
+                for decoded_part in decoded_parts:
+                    self.findings += sort_findings(decoded_part.findings)
+                    if len(decoded_part.rows):
+                        yield decoded_part.rows
 
 
 def _innermost_rows(rows: NestedRows) -> ColumnarRows:
@@ -229,16 +240,17 @@ def _iter_logs(paths: tuple[str, ...], on_unlisted: Callable[[str], None]) -> It
     """The distinct logs under some paths; a KRaft snapshot only if it is one of the paths. Raises
     InputError for an unusable path. on_unlisted: called with the message for each directory that
     cannot be listed."""
-    visited: set[str] = set()
-    for target in drop_duplicate_segments(map(_resolve_target, paths)):
-        for message in target.listing_errors:
+    visited_paths: set[str] = set()
+    for input_path in drop_duplicate_segments(map(_resolve_input_path, paths)):
+        for message in input_path.listing_errors:
             on_unlisted(message)
         yield from distinct_files(
-            target.exclude_marked(lambda _: None).iter_files(frozenset({LOG_KIND})), visited
+            input_path.exclude_marked_directories(lambda _: None).iter_files(frozenset({LOG_KIND})),
+            visited_paths,
         )
 
 
-def _resolve_target(path: str) -> InputPath:
+def _resolve_input_path(path: str) -> InputPath:
     try:
         return resolve_path(path)
     except UsageError as error:
@@ -258,16 +270,16 @@ def log_rows(
     """The rows of logs; raises UsageError for an unknown column, InputError for a missing path.
     load_payloads: returns the formats of keys and values for some paths."""
     table = RECORDS_TABLE if reads_records else BATCHES_TABLE
-    names = as_tuple(columns or ())
-    for name in names:
-        if name not in table.leaf_by_name:
-            raise unknown_name_error("column", name, table.leaf_by_name)
-    reading = LogRowsReader(
+    column_names = as_tuple(columns or ())
+    for column_name in column_names:
+        if column_name not in table.leaf_by_name:
+            raise unknown_name_error("column", column_name, table.leaf_by_name)
+    rows_reader = LogRowsReader(
         reads_records, selection, DecompressionLimit.from_option(max_decompressed)
     )
-    cores = available_cores() if jobs is None else jobs
+    n_threads = available_cores() if jobs is None else jobs
     paths = resolve_paths(path)
-    return LogRowReader(paths, reading, names, topic, cores, load_payloads(paths))
+    return LogRowReader(paths, rows_reader, column_names, topic, n_threads, load_payloads(paths))
 
 
 def parse_bounds(
@@ -286,23 +298,25 @@ def parse_bounds(
     )
 
 
-def parse_integer(name: str, value: object) -> int | None:
+def parse_integer(argument_name: str, value: object) -> int | None:
     """An integer of any type, such as NumPy's, as an int; None stays None. Raises UsageError for
-    other values. name: the argument's name, for the message."""
+    other values. argument_name: the argument's name, for the message."""
     if value is None:
         return None
     if not isinstance(value, Integral):
-        raise UsageError(f"{name} is {value!r}; it must be an integer")
+        raise UsageError(f"{argument_name} is {value!r}; it must be an integer")
     return int(value)
 
 
-def datetime_to_ms(time: int | datetime | None, *, rounds_up: bool = False) -> int | None:
+def datetime_to_ms(datetime_or_ms: int | datetime | None, *, rounds_up: bool = False) -> int | None:
     """A time in milliseconds since the epoch, as Kafka stores it; a datetime without a time zone is
     in UTC. rounds_up: round up, not down."""
-    if not isinstance(time, datetime):
-        return time
-    aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-    since_epoch, one_ms = aware - EPOCH, timedelta(milliseconds=1)
+    if not isinstance(datetime_or_ms, datetime):
+        return datetime_or_ms
+    aware_datetime = (
+        datetime_or_ms if datetime_or_ms.tzinfo else datetime_or_ms.replace(tzinfo=timezone.utc)
+    )
+    since_epoch, one_ms = aware_datetime - EPOCH, timedelta(milliseconds=1)
     return -(-since_epoch // one_ms) if rounds_up else since_epoch // one_ms
 
 
@@ -377,11 +391,11 @@ def verify(
 
     deep: also decode every record.
     """
-    cores = available_cores() if jobs is None else jobs
-    verifier = LogChecker(deep, DecompressionLimit.from_option(max_decompressed), cores)
-    task = VerifyCrcCommand(verifier, cores, max_findings=1 << 60)
+    n_threads = available_cores() if jobs is None else jobs
+    log_checker = LogChecker(deep, DecompressionLimit.from_option(max_decompressed), n_threads)
+    verify_command = VerifyCrcCommand(log_checker, n_threads, max_findings=1 << 60)
     findings: list[Finding] = []
-    for events in (task.find_files(resolve_paths(path)), task.process()):
+    for events in (verify_command.find_files(resolve_paths(path)), verify_command.process_files()):
         for event in events:
             if isinstance(event, InputError):
                 raise event
@@ -402,47 +416,50 @@ class FileContentReader:
 
     def objects(self) -> Iterator[JsonObject]:
         """Plain objects, as in `kfmt dump --format json`, with raw bytes."""
-        for section in self._load_sections():
-            for row in iter_objects(section, "bytes"):
-                yield {"type": section.type.name, **row}
+        for columnar_rows in self._load_sections():
+            for row in iter_json_objects(columnar_rows, "bytes"):
+                yield {"type": columnar_rows.type.name, **row}
 
     def columns(self) -> Iterator[Columns]:
         """NumPy columns by name, masked for missing values."""
-        return (numpy_columns(section) for section in self._load_sections())
+        return (numpy_columns(columnar_rows) for columnar_rows in self._load_sections())
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
         from kfmt_cli.arrow.columns.arrow_batches import ArrowRows, arrow_batch
 
-        for section in self._load_sections():
-            yield arrow_batch(ArrowRows(section), section.type.leaves)
+        for columnar_rows in self._load_sections():
+            yield arrow_batch(ArrowRows(columnar_rows), columnar_rows.type.leaves)
 
 
 def read_file(path: Path) -> FileContentReader:
     """Read a file of any kind that kfmt knows; a log as batches, whose findings come as they are
     read. Raises InputError."""
-    names = resolve_paths(path)
-    if len(names) != 1:
-        raise UsageError(f"{len(names)} paths; read_file reads one file")
-    (name,) = names
-    if is_directory(name):
+    resolved_paths = resolve_paths(path)
+    if len(resolved_paths) != 1:
+        raise UsageError(f"{len(resolved_paths)} paths; read_file reads one file")
+    (resolved_path,) = resolved_paths
+    if is_directory(resolved_path):
         raise InputError(
-            f"{format_display_name(name)}: is a directory", file=format_display_name(name)
+            f"{format_display_name(resolved_path)}: is a directory",
+            file=format_display_name(resolved_path),
         )
-    file = input_file_at(name)
-    if file.kind.read is not None:
-        contents = file.read_contents()
-        return FileContentReader(file.kind.name, contents.findings, lambda: contents.sections)
+    file = resolve_input_file(resolved_path)
+    if file.kind.reader is not None:
+        file_contents = file.read_contents()
+        return FileContentReader(
+            file.kind.name, file_contents.findings, lambda: file_contents.sections
+        )
     findings: list[Finding] = []
 
-    def sections() -> Iterator[ColumnarRows]:
+    def iter_sections() -> Iterator[ColumnarRows]:
         findings.clear()
-        with open_checked_log(file, read_ahead=False) as log:
-            for block in log.blocks:
+        with open_checked_log(file, read_ahead=False) as opened_log:
+            for block in opened_log.blocks:
                 findings.extend(block.findings)
-                for part in LogRowsReader().iter_rows(block):
-                    yield part.rows.outer
+                for batch_part in LogRowsReader().iter_rows(block):
+                    yield batch_part.rows.outer
 
     with open_checked_log(file, read_ahead=False):
         pass  # raises InputError at once if the file is not a log
-    return FileContentReader(file.kind.name, findings, sections)
+    return FileContentReader(file.kind.name, findings, iter_sections)

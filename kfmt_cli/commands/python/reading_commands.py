@@ -47,15 +47,18 @@ def check(
 
     if kafka_version not in (None, *(version.name for version in KAFKA_VERSIONS)):
         raise UsageError(f"Kafka version {kafka_version!r} is not supported")
-    kafka = None if kafka_version is None else version_from_option(kafka_version)
+    predicted_version = None if kafka_version is None else version_from_option(kafka_version)
 
-    admits_code = code_filter(as_tuple(only), as_tuple(ignore))
+    is_shown_code = code_filter(as_tuple(only), as_tuple(ignore))
 
     def command(run: CommandRun) -> None:
-        task = CheckCommand(
-            run, jobs or available_cores(), explicit_version=kafka, is_shown_code=admits_code
+        check_command = CheckCommand(
+            run,
+            jobs or available_cores(),
+            explicit_version=predicted_version,
+            is_shown_code=is_shown_code,
         )
-        task.check_and_show(resolve_paths(paths))
+        check_command.check_and_show_paths(resolve_paths(paths))
 
     return run_command(command, CHECK_RESULT)
 
@@ -103,9 +106,11 @@ def find(
 
     def command(run: CommandRun) -> None:
         key_bytes = key.encode() if isinstance(key, str) else key
-        match = RecordFilter(key_bytes, producer_id=producer_id)
-        selection = SelectionOptions(Selection(record_filter=match))
-        FindCommand(run, offset, timestamp_ms, selection, limit).search_paths(resolve_paths(paths))
+        record_filter = RecordFilter(key_bytes, producer_id=producer_id)
+        selection_options = SelectionOptions(Selection(record_filter=record_filter))
+        FindCommand(run, offset, timestamp_ms, selection_options, limit).search_paths(
+            resolve_paths(paths)
+        )
 
     return run_command(command)
 
@@ -133,7 +138,7 @@ def retention(paths: Paths, *, now: int | None = None, **settings: object) -> Co
     from kfmt_cli.commands.retention.command import RetentionCommand
 
     def command(run: CommandRun) -> None:
-        RetentionCommand(run, _settings(settings), _current_time_ms(now)).show_paths(
+        RetentionCommand(run, _settings_resolver(settings), _current_time_ms(now)).show_paths(
             resolve_paths(paths)
         )
 
@@ -151,9 +156,11 @@ def compaction(
     from kfmt_cli.commands.compaction.command import CompactionCommand
 
     def command(run: CommandRun) -> None:
-        task = CompactionCommand(run, _settings(settings), _current_time_ms(now), offsets)
-        task.only_if_picked = "min_cleanable_ratio" in settings
-        task.show_paths(resolve_paths(paths))
+        compaction_command = CompactionCommand(
+            run, _settings_resolver(settings), _current_time_ms(now), offsets
+        )
+        compaction_command.cleans_only_picked = "min_cleanable_ratio" in settings
+        compaction_command.show_paths(resolve_paths(paths))
 
     return run_command(command)
 
@@ -177,14 +184,14 @@ def state(
     return run_command(command)
 
 
-def _settings(settings: dict[str, object]) -> TopicSettingsResolver:
+def _settings_resolver(settings: dict[str, object]) -> TopicSettingsResolver:
     from kfmt_cli.broker.topic_settings import TopicSettings
     from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 
     setting_names = TopicSettings.__dataclass_fields__
-    for name in settings:
-        if name not in setting_names:
-            raise unknown_name_error("setting", name, sorted(setting_names))
+    for setting_name in settings:
+        if setting_name not in setting_names:
+            raise unknown_name_error("setting", setting_name, sorted(setting_names))
     return TopicSettingsResolver.from_options(None, settings)
 
 

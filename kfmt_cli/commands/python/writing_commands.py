@@ -40,17 +40,17 @@ def salvage(
     from kfmt_cli.commands.salvage.command import SALVAGE_RESULT, SalvageCommand
     from kfmt_cli.disk.file_names import find_topic_name_error
 
-    if topic is not None and (problem := find_topic_name_error(topic)):
-        raise UsageError(problem)
+    if topic is not None and (topic_name_error := find_topic_name_error(topic)):
+        raise UsageError(topic_name_error)
 
     def command(run: CommandRun) -> None:
         (source_path,) = resolve_paths([source])
         interval_bytes = index_interval_bytes or DEFAULT_INDEX_INTERVAL_BYTES
         n_jobs = jobs or available_cores()
-        task = SalvageCommand(
+        salvage_command = SalvageCommand(
             run, DecompressionLimit(), n_jobs, interval_bytes, records, deleted, topic
         )
-        task.salvage(source_path, _output_location(destination))
+        salvage_command.salvage(source_path, _output_location(destination))
 
     return run_command(command, SALVAGE_RESULT)
 
@@ -72,13 +72,13 @@ def rebuild_index(
     from kfmt_cli.broker.defaults import DEFAULT_PRODUCER_ID_EXPIRATION_MS
     from kfmt_cli.commands.rebuild_index.command import REBUILD_RESULT, RebuildIndexCommand
 
-    expired_before = now_ms() - DEFAULT_PRODUCER_ID_EXPIRATION_MS
+    expired_before_ms = now_ms() - DEFAULT_PRODUCER_ID_EXPIRATION_MS
 
     def command(run: CommandRun) -> None:
-        task = RebuildIndexCommand(
-            run, index_interval_bytes, force, False, expired_before, as_started
+        rebuild_command = RebuildIndexCommand(
+            run, index_interval_bytes, force, False, expired_before_ms, as_started
         )
-        task.rebuild(resolve_paths(paths), _output_location(destination))
+        rebuild_command.rebuild(resolve_paths(paths), _output_location(destination))
 
     return run_command(command, REBUILD_RESULT)
 
@@ -97,15 +97,15 @@ def build(
     batches, such as compression="zstd" or batch_records=100. Raises InputError, UsageError,
     OutputError.
     """
-    from kfmt_cli.commands.build.command import BUILD_RESULT_TYPE, BuildCommand, build_options
+    from kfmt_cli.commands.build.command import BUILD_RESULT_TYPE, BuildCommand, parse_build_options
     from kfmt_cli.writers.rolling_writer import RollSettings
 
-    batch_options, source_path = build_options(**options), os.fsdecode(source)
+    batch_options, source_path = parse_build_options(**options), os.fsdecode(source)
     if source_path == STDIN_PATH:
         raise UsageError("-: the Python API cannot read standard input; give a file")
-    rolling = RollSettings(keeps_named_segments=True)
+    roll_settings = RollSettings(keeps_named_segments=True)
     return run_command(
-        lambda run: BuildCommand(run, batch_options, rolling, topic).build(
+        lambda run: BuildCommand(run, batch_options, roll_settings, topic).build(
             source_path, _output_location(destination), force
         ),
         BUILD_RESULT_TYPE,
@@ -138,30 +138,32 @@ def export(
 
     table_names = as_tuple(tables)
     known_names: Iterable[str]
-    for kind, used_names, known_names in (
+    for argument_kind, argument_names, known_names in (
         ("table", table_names, LAKE_TABLES),
         ("file format", (file_format,), FILE_FORMATS),
         ("option", options, sorted(DEFAULT_LAKE_OPTIONS.keys() - {"tables", "columns"})),
     ):
-        for name in used_names:
-            if name not in known_names:
-                raise unknown_name_error(kind, name, known_names)
-    names = {"tables": ",".join(table_names), "columns": ",".join(as_tuple(columns))}
-    lake_options = parse_lake_options({**DEFAULT_LAKE_OPTIONS, **options, **names}, file_format)
+        for argument_name in argument_names:
+            if argument_name not in known_names:
+                raise unknown_name_error(argument_kind, argument_name, known_names)
+    selection_texts = {"tables": ",".join(table_names), "columns": ",".join(as_tuple(columns))}
+    lake_options = parse_lake_options(
+        {**DEFAULT_LAKE_OPTIONS, **options, **selection_texts}, file_format
+    )
     n_jobs = jobs or available_cores()
-    request = build_request(
+    read_request = build_request(
         ReadRequest(max_split_bytes=lake_options.target_file_bytes, parallelism=n_jobs),
         map(prepare_listable_path, resolve_paths(paths)),
-        names["columns"],
+        selection_texts["columns"],
         ",".join(as_tuple(topics)),
     )
-    task = ExportCommand(request, _output_location(to), lake_options, n_jobs, force)
+    export_command = ExportCommand(read_request, _output_location(to), lake_options, n_jobs, force)
 
     def command(run: CommandRun) -> None:
-        task.on_note = run.sink.note
-        run.run_task(task, request.paths)
+        export_command.on_note = run.sink.write_to_stderr
+        run.run_task(export_command, read_request.paths)
 
-    return run_command(command, export_result_type(lake_options.tables))
+    return run_command(command, export_result_type(lake_options.table_names))
 
 
 def _output_location(output_path: Path) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
-from kfmt_cli.commands.settings_resolver import read_index_interval
+from kfmt_cli.commands.settings_resolver import read_index_interval_bytes
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import file_size, list_directory
-from kfmt_cli.disk.file_access import is_plain_disk_path
+from kfmt_cli.disk.file_access import is_ordinary_disk_path
 from kfmt_cli.disk.file_names import parse_offset_name
 from kfmt_cli.disk.input_paths import resolve_paths
 from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
@@ -19,16 +19,16 @@ from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError, InputErrorHandler, UsageError
 from kfmt_cli.findings.finding import has_errors
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.writers.broker_lock import require_unlocked
 from kfmt_cli.writers.leftovers import remove_output_leftovers
 from kfmt_cli.writers.output import (
-    Staging,
+    StagingDirectory,
+    open_staging_directory,
     rename_to_backup,
     replace_file,
     require_outside_inputs,
-    stage_output,
 )
 from kfmt_cli.writers.rebuilt_log import RebuildOptions, RebuiltLog, rebuild_files
 
@@ -56,87 +56,88 @@ class RebuildIndexCommand:
     index_interval_bytes: int | None
     """index.interval.bytes; None for each topic's own."""
     force: bool
-    all_files: bool
+    writes_all_files: bool
     expired_before_ms: int | None = None
     """Expire producers that wrote nothing after this time in milliseconds."""
     reproduces_start: bool = False
     """Write what a start after a crash leaves."""
-    _full_directories: set[Path] = field(default_factory=set)
+    _named_directories: set[Path] = field(default_factory=set)
     _is_damaged: bool = False
 
     def rebuild(self, paths: tuple[str, ...], output_directory: str | None) -> None:
         """Rebuild under the directory `output_directory`; next to the logs if None."""
-        output_groups = list(self._group_partitions(paths, output_directory))
-        logs = [log for _, group in output_groups for log in group]
+        output_partitions = list(self._group_partitions(paths, output_directory))
+        logs = [log for _, group in output_partitions for log in group]
         self.run.sink.begin_results(REBUILD_RESULT)
         total_bytes = sum(map(file_size, logs))
-        with self.run.host.progress(total_bytes) as progress:
-            is_next_to_logs = output_directory is not None and self._contains_logs(
-                output_directory, output_groups
+        with self.run.output.progress(total_bytes) as progress:
+            is_next_to_logs = output_directory is not None and self._detect_logs_in_output(
+                output_directory, output_partitions
             )
             if output_directory is not None and not is_next_to_logs:
                 require_outside_inputs(
                     output_directory, [*paths, *(str(Path(log.path).parent) for log in logs)]
                 )
             if output_directory is None or is_next_to_logs:
-                for _, group in output_groups:
-                    self._replace_files(group, progress)
-            elif output_groups:
-                with stage_output(output_directory, self.force) as staging:
+                for _, partition_logs in output_partitions:
+                    self._replace_files(partition_logs, progress)
+            elif output_partitions:
+                with open_staging_directory(output_directory, self.force) as staging:
                     self.run.report_leftovers(staging.removed_leftovers)
-                    for subdirectory, group in output_groups:
-                        for rebuilt_log in self._iter_rebuilt_logs(group, progress):
+                    for subdirectory, partition_logs in output_partitions:
+                        for rebuilt_log in self._iter_rebuilt_logs(partition_logs, progress):
                             self._write_to_staging(staging, subdirectory, rebuilt_log)
                     if staging.is_empty:
-                        staging.reject()
+                        staging.prevent_commit()
         self.run.finish()
         if self._is_damaged:
             self.run.sink.write_hint(
                 _AS_STARTED_HINT if self.reproduces_start else _ALL_SEGMENTS_HINT
             )
 
-    def _contains_logs(
-        self, output_directory: str, output_groups: list[tuple[str, list[InputFile]]]
+    def _detect_logs_in_output(
+        self, output_directory: str, output_partitions: list[tuple[str, list[InputFile]]]
     ) -> bool:
         """Whether DST contains the logs; then sets all_files. Raises UsageError unless files may be
         replaced."""
         output_paths = (
             Path(os.path.realpath(Path(output_directory, subdirectory)))
-            for subdirectory, _ in output_groups
+            for subdirectory, _ in output_partitions
         )
         log_directories = {
-            Path(os.path.realpath(Path(group[0].path).parent)) for _, group in output_groups
+            Path(os.path.realpath(Path(partition_logs[0].path).parent))
+            for _, partition_logs in output_partitions
         }
-        contains_any = any(path in log_directories for path in output_paths)
-        if contains_any and not self.force:
+        contains_logs = any(path in log_directories for path in output_paths)
+        if contains_logs and not self.force:
             raise UsageError(f"{output_directory}: has the logs; use --in-place")
-        self.all_files |= contains_any
-        return contains_any
+        self.writes_all_files |= contains_logs
+        return contains_logs
 
     def _group_partitions(
         self, paths: tuple[str, ...], output_directory: str | None
     ) -> Iterator[tuple[str, list[InputFile]]]:
         """The directory under DST of each partition, and its logs; raises UsageError if two have
         the same one."""
-        logs_by_key: dict[tuple[str, str], list[InputFile]] = {}
-        input_paths = list(resolve_paths(paths, self.run.report_unreadable))
+        logs_by_directories: dict[tuple[str, str], list[InputFile]] = {}
+        input_paths = list(resolve_paths(paths, self.run.report_input_error))
         n_directories = sum(target.file is None for target in input_paths)
         for input_path in input_paths:
-            with self.run.catch_unreadable():
+            with self.run.catch_input_errors():
                 for log in input_path.iter_files(frozenset({LOG_KIND})):
                     if log.kind is not LOG_KIND:
                         raise InputError(f"{log.name}: not a .log file")
                     subdirectory = ""
                     if input_path.file is None:
-                        self._full_directories.add(Path(log.path).parent)
+                        self._named_directories.add(Path(log.path).parent)
                         subdirectory = str(Path(log.path).parent.relative_to(input_path.path))
                         if n_directories > 1:
                             subdirectory = str(Path(Path(input_path.path).name) / subdirectory)
-                    key = str(Path(log.path).parent), subdirectory
-                    logs_by_key.setdefault(key, []).append(log)
+                    source_and_subdirectory = str(Path(log.path).parent), subdirectory
+                    logs_by_directories.setdefault(source_and_subdirectory, []).append(log)
         source_by_subdirectory: dict[str, str] = {}
-        for (source_directory, subdirectory), logs in logs_by_key.items():
-            if output_directory is None and not is_plain_disk_path(source_directory):
+        for (source_directory, subdirectory), logs in logs_by_directories.items():
+            if output_directory is None and not is_ordinary_disk_path(source_directory):
                 raise UsageError(f"{format_display_name(source_directory)}: {NOT_IN_PLACE_MESSAGE}")
             if (
                 source_by_subdirectory.setdefault(subdirectory, source_directory)
@@ -150,14 +151,14 @@ class RebuildIndexCommand:
                 raise UsageError(
                     f"{format_display_name(source_directory)}: {reason}; rebuild them one by one"
                 )
-            yield subdirectory, sorted(logs, key=lambda log: log.base_or_zero)
+            yield subdirectory, sorted(logs, key=lambda log: log.base_offset_or_zero)
 
     def _iter_rebuilt_logs(self, logs: list[InputFile], progress: Progress) -> Iterator[RebuiltLog]:
         remaining_logs = list(logs)
-        with InputErrorHandler(lambda error: self._report_stop(error, remaining_logs)):
+        with InputErrorHandler(lambda error: self._report_unread_logs(error, remaining_logs)):
             index_interval_bytes = self.index_interval_bytes
             if index_interval_bytes is None:
-                index_interval_bytes = read_index_interval(Path(logs[0].path).parent)
+                index_interval_bytes = read_index_interval_bytes(Path(logs[0].path).parent)
             rebuild_options = RebuildOptions(
                 index_interval_bytes,
                 self.expired_before_ms,
@@ -179,33 +180,35 @@ class RebuildIndexCommand:
                 self._is_damaged |= not rebuilt_log.is_fully_retained
                 del remaining_logs[0]
                 yield rebuilt_log
-                self.run.handle_all(iter_result_events(result))
+                self.run.handle_events(iter_result_events(result))
 
-    def _report_stop(self, error: InputError, remaining_logs: list[InputFile]) -> None:
+    def _report_unread_logs(self, error: InputError, remaining_logs: list[InputFile]) -> None:
         """Report a log that cannot be read, and the later ones, whose producers depend on it."""
-        self.run.report_unreadable(str(error))
+        self.run.report_input_error(str(error))
         if len(remaining_logs) > 1:
             message = (
                 f"neither this segment nor the {len(remaining_logs) - 1} after it were rebuilt"
             )
-            self.run.sink.note(f"{escape_terminal(remaining_logs[0].name)}: {message}\n")
+            self.run.sink.write_to_stderr(
+                f"{escape_unprintable(remaining_logs[0].name)}: {message}\n"
+            )
 
     def _swapped_in_files(self, logs: list[InputFile]) -> list[InputFile]:
         """Completed .swap files of a partition whose directory the user named, and the logs that a
         broker would rename; raises InputError."""
-        path = Path(logs[0].path).parent
-        if path not in self._full_directories:
+        partition_path = Path(logs[0].path).parent
+        if partition_path not in self._named_directories:
             return []
-        directory_listing = list_directory(str(path), display_prefix="")
+        directory_listing = list_directory(str(partition_path), display_prefix="")
         swap_files = [
-            directory_listing.input_file(name)
-            for name in directory_listing.regular_files
-            if name.endswith(SWAP_SUFFIX)
+            directory_listing.input_file(file_name)
+            for file_name in directory_listing.regular_files
+            if file_name.endswith(SWAP_SUFFIX)
         ]
         log_files = [
-            directory_listing.input_file(name)
-            for name in directory_listing.regular_files
-            if name.endswith(LOG_KIND.suffix)
+            directory_listing.input_file(file_name)
+            for file_name in directory_listing.regular_files
+            if file_name.endswith(LOG_KIND.suffix)
         ]
         renamed_logs = [
             log
@@ -215,10 +218,12 @@ class RebuildIndexCommand:
         return swap_files + renamed_logs
 
     @staticmethod
-    def _write_to_staging(staging: Staging, subdirectory: str, rebuilt_log: RebuiltLog) -> None:
-        for name, data in rebuilt_log.files.items():
-            if data is not None:
-                staging.write_file(str(Path(subdirectory) / name), data)
+    def _write_to_staging(
+        staging: StagingDirectory, subdirectory: str, rebuilt_log: RebuiltLog
+    ) -> None:
+        for file_name, content in rebuilt_log.files.items():
+            if content is not None:
+                staging.write_file(str(Path(subdirectory) / file_name), content)
 
     def _replace_files(self, logs: list[InputFile], progress: Progress) -> None:
         """Replace the files of one partition; raises UsageError if a broker uses it."""
@@ -239,31 +244,35 @@ class RebuildIndexCommand:
                     "existing one may reach beyond it. Not replaced; use --force to replace it "
                     "anyway"
                 )
-                self.run.report_unreadable(f"{rebuilt_log.log.name}: {message}")
+                self.run.report_input_error(f"{rebuilt_log.log.name}: {message}")
                 continue
-            self._replace_changed(rebuilt_log)
+            self._replace_changed_files(rebuilt_log)
 
-    def _replace_changed(self, rebuilt_log: RebuiltLog) -> None:
+    def _replace_changed_files(self, rebuilt_log: RebuiltLog) -> None:
         """Replace files that differ, leaving correct ones untouched."""
-        for name, data in rebuilt_log.files.items():
-            path = Path(rebuilt_log.log.path).with_name(name)
-            if path.is_dir():
-                self.run.report_unreadable(f"{path}: is a directory; remove it to write the file")
+        for file_name, content in rebuilt_log.files.items():
+            existing_path = Path(rebuilt_log.log.path).with_name(file_name)
+            if existing_path.is_dir():
+                self.run.report_input_error(
+                    f"{existing_path}: is a directory; remove it to write the file"
+                )
                 continue
-            if data == (path.read_bytes() if path.exists() else None):
+            if content == (existing_path.read_bytes() if existing_path.exists() else None):
                 continue
-            if not self.all_files and not name.endswith(INDEX_SUFFIXES):
-                reason = "is missing" if not path.exists() else "does not match the log"
+            if not self.writes_all_files and not file_name.endswith(INDEX_SUFFIXES):
+                reason = "is missing" if not existing_path.exists() else "does not match the log"
                 message = f"{reason}; use --all-files to write it as well"
-                self.run.sink.note(f"{escape_terminal(str(path))}: {message}\n")
+                self.run.sink.write_to_stderr(
+                    f"{escape_unprintable(str(existing_path))}: {message}\n"
+                )
                 continue
-            backup = (
-                rename_to_backup(path)
-                if data is None
-                else replace_file(path, data, keep_backup=True)
+            backup_path = (
+                rename_to_backup(existing_path)
+                if content is None
+                else replace_file(existing_path, content, keep_backup=True)
             )
-            if backup is not None:
-                self.run.sink.note(
-                    f"{escape_terminal(str(path))}: previous version kept as "
-                    f"{escape_terminal(backup.name)}\n"
+            if backup_path is not None:
+                self.run.sink.write_to_stderr(
+                    f"{escape_unprintable(str(existing_path))}: previous version kept as "
+                    f"{escape_unprintable(backup_path.name)}\n"
                 )

@@ -10,14 +10,14 @@ from kfmt_cli.cli.options import (
     ByteSizeType,
     CommonOptions,
     common_options,
-    parse_stored_path,
+    parse_literal_path,
     private_key_option,
 )
 
 
 @grouped_command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
 @private_key_option
-@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=parse_stored_path)
+@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=parse_literal_path)
 @click.option(
     "--in-place",
     is_flag=True,
@@ -82,7 +82,7 @@ def rebuild_index(
 
     if not in_place and len(paths) < 2:
         raise UsageError("give LOG... and a DST directory, or use --in-place")
-    logs, output_directory = (paths, None) if in_place else (paths[:-1], paths[-1])
+    log_paths, output_directory = (paths, None) if in_place else (paths[:-1], paths[-1])
     if in_place and as_started:
         raise UsageError("--as-started needs DST: with --in-place, the logs would have to change")
     run = common.start_run(REBUILD_RESULT, writes_files=True)
@@ -96,4 +96,4 @@ def rebuild_index(
     command = RebuildIndexCommand(
         run, index_interval_bytes, force, all_files, expired_before_ms, as_started
     )
-    command.rebuild(logs, output_directory)
+    command.rebuild(log_paths, output_directory)

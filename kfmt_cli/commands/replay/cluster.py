@@ -30,24 +30,26 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from kfmt_cli.commands.replay.sources import Header
-from kfmt_cli.commands.replay.topic_plans import TIMESTAMP_TYPE, TopicPlan
+from kfmt_cli.commands.replay.topic_plans import TIMESTAMP_TYPE_SETTING, TopicPlan
 from kfmt_cli.commands.settings_resolver import read_properties
 from kfmt_cli.errors import OutputError, UsageError
 
 REQUEST_TIMEOUT_SECONDS = 10.0  # until the cluster has answered a request
 MAX_CONNECT_TRIES = 4  # attempts to connect within the request timeout
-SETTLE_SECONDS = 0.5  # during which log end offsets must stay unchanged
+STABLE_OFFSETS_SECONDS = 0.5  # during which log end offsets must stay unchanged
 # Bytes of a batch with one record, without key, value and headers.
-SINGLE_RECORD_BATCH_OVERHEAD = 97
-MAX_TAIL_RECORDS = 2_000_000  # records of a partition to read back after an earlier run
+BATCH_OVERHEAD_BYTES = 97
+MAX_READ_BACK_RECORDS = 2_000_000  # records of a partition to read back after an earlier run
 RESERVED_SETTINGS = {
     *("bootstrap.servers", "enable.idempotence", "acks", "request.required.acks"),
     *("transactional.id", "message.max.bytes"),
 }
-_SECRET = re.compile(r"password|secret|jaas|\.key|\.pem|token|credential", re.IGNORECASE)
-_LOG = logging.getLogger("kfmt.replay")
-_LOG.addHandler(logging.NullHandler())
-_LOG.propagate = False
+_SECRET_SETTING_PATTERN = re.compile(
+    r"password|secret|jaas|\.key|\.pem|token|credential", re.IGNORECASE
+)
+_LOGGER = logging.getLogger("kfmt.replay")
+_LOGGER.addHandler(logging.NullHandler())
+_LOGGER.propagate = False
 # Errors that occur while a new partition, such as one of __consumer_offsets, has no leader yet.
 RETRIABLE_ERRORS = {
     *(KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE),
@@ -56,7 +58,7 @@ RETRIABLE_ERRORS = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
 ResultT = TypeVar("ResultT")
-Digest = tuple[int, bytes]
+RecordDigest = tuple[int, bytes]
 """The partition of a record, and a hash of its timestamp, key, value and headers."""
 
 
@@ -69,22 +71,22 @@ class TargetTopicLimits:
     keeps_timestamps: bool = True
 
 
-def producer_settings(path: Path | None) -> dict[str, str]:
+def read_client_settings(path: Path | None) -> dict[str, str]:
     """The client settings in a Java properties file; raises UsageError, whose message never
     contains a value."""
-    settings = {} if path is None else read_properties(path, has_secrets=True)
-    for name in sorted(RESERVED_SETTINGS & set(settings)):
-        raise UsageError(f"{path}: {name} is set by kfmt replay; remove it")
-    return settings
+    client_settings = {} if path is None else read_properties(path, has_secrets=True)
+    for setting_name in sorted(RESERVED_SETTINGS & set(client_settings)):
+        raise UsageError(f"{path}: {setting_name} is set by kfmt replay; remove it")
+    return client_settings
 
 
 @dataclass(slots=True)
 class ClusterClient:
     """A client of a live cluster. bootstrap_servers: the bootstrap servers as the user gave them.
-    settings: librdkafka settings of all clients."""
+    client_settings: librdkafka settings of all clients."""
 
     bootstrap_servers: str
-    settings: Mapping[str, str]
+    client_settings: Mapping[str, str]
     n_brokers: int = 0
     cluster_id: str = ""
     n_partitions_by_topic: dict[str, int] = field(default_factory=dict)
@@ -97,12 +99,15 @@ class ClusterClient:
         setting that librdkafka rejects."""
         self._admin = self._create_client(AdminClient, {})
         with self.raise_output_errors():
-            metadata = self._fetch_metadata()
-        self.n_brokers, self.cluster_id = len(metadata.brokers), metadata.cluster_id or ""
+            cluster_metadata = self._fetch_metadata()
+        self.n_brokers, self.cluster_id = (
+            len(cluster_metadata.brokers),
+            cluster_metadata.cluster_id or "",
+        )
         self.n_partitions_by_topic = {
-            name: len(topic.partitions)
-            for name, topic in metadata.topics.items()
-            if topic.error is None
+            topic_name: len(topic_metadata.partitions)
+            for topic_name, topic_metadata in cluster_metadata.topics.items()
+            if topic_metadata.error is None
         }
 
     def _fetch_metadata(self) -> Any:
@@ -118,12 +123,16 @@ class ClusterClient:
         raise AssertionError
 
     def _create_client(
-        self, client_class: Callable[..., Any], settings: Mapping[str, object]
+        self, client_class: Callable[..., Any], extra_settings: Mapping[str, object]
     ) -> Any:
         """A client that writes nothing to standard error; raises UsageError."""
-        all_settings = {**self.settings, "bootstrap.servers": self.bootstrap_servers, **settings}
+        all_settings = {
+            **self.client_settings,
+            "bootstrap.servers": self.bootstrap_servers,
+            **extra_settings,
+        }
         try:
-            return client_class({**all_settings, "error_cb": self._on_error}, logger=_LOG)
+            return client_class({**all_settings, "error_cb": self._on_error}, logger=_LOGGER)
         except (KafkaException, TypeError, ValueError) as error:
             raise UsageError(f"--producer-config: {self.format_error(error)}") from None
 
@@ -134,18 +143,20 @@ class ClusterClient:
         """The message of an error on one line, without secrets."""
         if error.__cause__ is not None:  # confluent-kafka hides errors of callbacks there
             error = error.__cause__
-        content = error.args[0] if error.args else error
-        text = content.str() if isinstance(content, KafkaError) else str(content)
-        hides_cause = isinstance(content, KafkaError) and content.code() in (
+        error_argument = error.args[0] if error.args else error
+        message = (
+            error_argument.str() if isinstance(error_argument, KafkaError) else str(error_argument)
+        )
+        hides_cause = isinstance(error_argument, KafkaError) and error_argument.code() in (
             *(KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN),
             KafkaError._MSG_TIMED_OUT,
         )
         if hides_cause and self._last_error:
-            text = f"{text}: {self._last_error}"
-        for name, value in self.settings.items():
-            if _SECRET.search(name) and value:
-                text = text.replace(value, "***")
-        return " ".join(text.split())
+            message = f"{message}: {self._last_error}"
+        for setting_name, setting_value in self.client_settings.items():
+            if _SECRET_SETTING_PATTERN.search(setting_name) and setting_value:
+                message = message.replace(setting_value, "***")
+        return " ".join(message.split())
 
     @contextmanager
     def raise_output_errors(self, subject: str = "") -> Iterator[None]:
@@ -180,15 +191,17 @@ class ClusterClient:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 message = "exists, but this user is not allowed to describe it"
             raise OutputError(f"{self.bootstrap_servers}: {plan.name}: {message}") from None
-        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
-        while time.monotonic() < deadline:
+        deadline_seconds = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        while time.monotonic() < deadline_seconds:
             with self.raise_output_errors(plan.name):
-                topic = self._admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics.get(
-                    plan.name
-                )
-            partitions = () if topic is None else topic.partitions.values()
-            if len(partitions) == plan.n_partitions and all(
-                partition.leader >= 0 for partition in partitions
+                topic_metadata = self._admin.list_topics(
+                    timeout=REQUEST_TIMEOUT_SECONDS
+                ).topics.get(plan.name)
+            partition_metadata = (
+                () if topic_metadata is None else topic_metadata.partitions.values()
+            )
+            if len(partition_metadata) == plan.n_partitions and all(
+                partition.leader >= 0 for partition in partition_metadata
             ):
                 self.n_partitions_by_topic[plan.name] = plan.n_partitions
                 return
@@ -197,67 +210,72 @@ class ClusterClient:
             f"{self.bootstrap_servers}: {plan.name}: was created, but has no leaders yet"
         )
 
-    def topic_limits(self, topic: str) -> TargetTopicLimits:
+    def read_topic_limits(self, topic: str) -> TargetTopicLimits:
         """The limits of a topic; the defaults if the user is not allowed to read its settings."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
             futures_by_resource = self._admin.describe_configs(
                 [resource], request_timeout=REQUEST_TIMEOUT_SECONDS
             )
-            configs = futures_by_resource[resource].result()
+            config_by_name = futures_by_resource[resource].result()
         except KafkaException:
             return TargetTopicLimits()
-        size_limits = (int(configs[name].value) for name in ("max.message.bytes", "segment.bytes"))
-        return TargetTopicLimits(min(size_limits), configs[TIMESTAMP_TYPE].value != "LogAppendTime")
+        byte_limits = (
+            int(config_by_name[setting_name].value)
+            for setting_name in ("max.message.bytes", "segment.bytes")
+        )
+        return TargetTopicLimits(
+            min(byte_limits), config_by_name[TIMESTAMP_TYPE_SETTING].value != "LogAppendTime"
+        )
 
-    def log_end_offsets(
+    def read_log_end_offsets(
         self, topic_partitions: Iterable[tuple[str, int]]
     ) -> dict[tuple[str, int], int]:
         """The log end offsets of some partitions; raises OutputError."""
         latest_spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        offset_specs = {
+        spec_by_partition = {
             TopicPartition(topic, partition): latest_spec for topic, partition in topic_partitions
         }
-        if not offset_specs:
+        if not spec_by_partition:
             return {}
 
         def list_offsets() -> dict[tuple[str, int], int]:
-            futures = self._admin.list_offsets(
-                offset_specs, request_timeout=REQUEST_TIMEOUT_SECONDS
+            partition_futures = self._admin.list_offsets(
+                spec_by_partition, request_timeout=REQUEST_TIMEOUT_SECONDS
             ).items()
             return {
                 (topic_partition.topic, topic_partition.partition): future.result().offset
-                for topic_partition, future in futures
+                for topic_partition, future in partition_futures
             }
 
         with self.raise_output_errors(
-            ", ".join(sorted({topic_partition.topic for topic_partition in offset_specs}))
+            ", ".join(sorted({topic_partition.topic for topic_partition in spec_by_partition}))
         ):
-            return _retry(list_offsets)
+            return _retry_request(list_offsets)
 
-    def settled_log_end_offsets(
+    def read_stable_log_end_offsets(
         self, topic_partitions: list[tuple[str, int]]
     ) -> dict[tuple[str, int], int]:
-        """The log end offsets once they stay unchanged for `SETTLE_SECONDS`: requests of a killed
-        run may still be on their way. Raises OutputError."""
-        previous = self.log_end_offsets(topic_partitions)
+        """The log end offsets once they stay unchanged for `STABLE_OFFSETS_SECONDS`: requests of a
+        killed run may still be on their way. Raises OutputError."""
+        previous_offsets = self.read_log_end_offsets(topic_partitions)
         while True:
-            time.sleep(SETTLE_SECONDS)
-            current = self.log_end_offsets(topic_partitions)
-            if current == previous:
-                return current
-            previous = current
+            time.sleep(STABLE_OFFSETS_SECONDS)
+            current_offsets = self.read_log_end_offsets(topic_partitions)
+            if current_offsets == previous_offsets:
+                return current_offsets
+            previous_offsets = current_offsets
 
     # Records.
 
     def create_producer(self, limits: TargetTopicLimits) -> Any:
         """An idempotent producer for one topic; raises UsageError."""
-        settings: dict[str, object] = {"enable.idempotence": True}
+        producer_settings: dict[str, object] = {"enable.idempotence": True}
         if limits.max_batch_bytes is not None:
             max_message_bytes = min(
-                max(limits.max_batch_bytes - SINGLE_RECORD_BATCH_OVERHEAD, 1000), 1_000_000_000
+                max(limits.max_batch_bytes - BATCH_OVERHEAD_BYTES, 1000), 1_000_000_000
             )
-            settings |= {
+            producer_settings |= {
                 "message.max.bytes": max_message_bytes,
                 "batch.size": min(max_message_bytes, 1_000_000),
             }
@@ -268,44 +286,59 @@ class ClusterClient:
             "queue.buffering.max.kbytes": 128 << 10,
             "message.timeout.ms": 120_000,
         }
-        settings |= {
-            name: value for name, value in default_settings.items() if name not in self.settings
+        producer_settings |= {
+            setting_name: setting_value
+            for setting_name, setting_value in default_settings.items()
+            if setting_name not in self.client_settings
         }
-        return self._create_client(Producer, settings)
+        return self._create_client(Producer, producer_settings)
 
-    def iter_digests(
-        self, topic: str, partition: int, offset_bounds: tuple[int, int], *, has_timestamps: bool
-    ) -> Iterator[tuple[Digest, int]]:
+    def iter_record_digests(
+        self,
+        topic: str,
+        partition: int,
+        offset_bounds: tuple[int, int],
+        *,
+        includes_timestamps: bool,
+    ) -> Iterator[tuple[RecordDigest, int]]:
         """The digests of the records of a partition with offsets in [begin, end), each with its
-        offset. has_timestamps: include timestamps in the digests. Raises OutputError."""
-        begin, end = offset_bounds
-        if end - begin > MAX_TAIL_RECORDS:
-            reason = f"{end - begin} records were written since the last acknowledged one"
+        offset. includes_timestamps: include timestamps in the digests. Raises OutputError."""
+        begin_offset, end_offset = offset_bounds
+        if end_offset - begin_offset > MAX_READ_BACK_RECORDS:
+            reason = (
+                f"{end_offset - begin_offset} records were written since the last acknowledged one"
+            )
             raise OutputError(
                 f"{self.bootstrap_servers}: {topic}-{partition}: {reason}, by another producer"
             )
-        for message in self._iter_messages(topic, partition, begin, end) if end > begin else ():
-            timestamp = message.timestamp()[1] if has_timestamps else 0
-            content = message.key(), message.value(), message.headers()
-            yield record_digest(partition, timestamp, *content), message.offset()
+        for message in (
+            self._iter_messages(topic, partition, begin_offset, end_offset)
+            if end_offset > begin_offset
+            else ()
+        ):
+            timestamp_ms = message.timestamp()[1] if includes_timestamps else 0
+            key_value_headers = message.key(), message.value(), message.headers()
+            yield record_digest(partition, timestamp_ms, *key_value_headers), message.offset()
 
-    def _iter_messages(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Any]:
-        settings = {
+    def _iter_messages(
+        self, topic: str, partition: int, begin_offset: int, end_offset: int
+    ) -> Iterator[Any]:
+        consumer_settings = {
             "group.id": "kfmt-replay",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_uncommitted",
         }
-        consumer = self._create_client(Consumer, settings)
+        consumer = self._create_client(Consumer, consumer_settings)
         try:
-            consumer.assign([TopicPartition(topic, partition, begin)])
-            last_progress = time.monotonic()
-            while time.monotonic() - last_progress < REQUEST_TIMEOUT_SECONDS:
+            consumer.assign([TopicPartition(topic, partition, begin_offset)])
+            last_progress_seconds = time.monotonic()
+            while time.monotonic() - last_progress_seconds < REQUEST_TIMEOUT_SECONDS:
                 with self.raise_output_errors(f"{topic}-{partition}"):
                     messages = consumer.consume(500, 0.1)
                 for message in messages:
-                    last_progress = time.monotonic()
+                    last_progress_seconds = time.monotonic()
                     error = message.error()
                     if error is not None and error.code() == KafkaError._PARTITION_EOF:
                         return
@@ -314,49 +347,49 @@ class ClusterClient:
                             f"{topic}-{partition}: {self.format_error(KafkaException(error))}"
                         )
                         raise OutputError(f"{self.bootstrap_servers}: {error_text}")
-                    if message.offset() >= end:
+                    if message.offset() >= end_offset:
                         return
                     yield message
-                    if message.offset() == end - 1:
+                    if message.offset() == end_offset - 1:
                         return
         finally:
             consumer.close()
-        error_text = f"records from offset {begin} onward cannot be read"
+        error_text = f"records from offset {begin_offset} onward cannot be read"
         raise OutputError(f"{self.bootstrap_servers}: {topic}-{partition}: {error_text}")
 
     # Groups.
 
-    def active_groups(self, groups: Iterable[str]) -> dict[str, str]:
+    def read_active_group_states(self, groups: Iterable[str]) -> dict[str, str]:
         """The state of each group that is neither empty nor dead; raises OutputError."""
         state_by_group = {}
-        for name in sorted(groups):
-            with self.raise_output_errors(f"group {name}"):
-                state = _retry(lambda name=name: self._group_state(name))  # type: ignore[misc]
+        for group in sorted(groups):
+            with self.raise_output_errors(f"group {group}"):
+                state = _retry_request(lambda name=group: self._read_group_state(name))  # type: ignore[misc]
             if state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD):
-                state_by_group[name] = state.name.lower()
+                state_by_group[group] = state.name.lower()
         return state_by_group
 
-    def _group_state(self, group: str) -> ConsumerGroupState:
+    def _read_group_state(self, group: str) -> ConsumerGroupState:
         """The state of a group, DEAD for an unknown one; raises KafkaException."""
         future_by_group = self._admin.describe_consumer_groups(
             [group], request_timeout=REQUEST_TIMEOUT_SECONDS
         )
         try:
-            state: ConsumerGroupState = future_by_group[group].result().state
+            group_state: ConsumerGroupState = future_by_group[group].result().state
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return ConsumerGroupState.DEAD
             raise
-        return state
+        return group_state
 
     def commit_offsets(
-        self, group: str, offsets: Iterable[tuple[str, int, int, str | None]]
+        self, group: str, partition_offsets: Iterable[tuple[str, int, int, str | None]]
     ) -> None:
         """Commit the offsets of a group, as tuples of topic, partition, offset and metadata. Raises
         OutputError."""
         topic_partitions = [
             TopicPartition(topic, partition, offset, metadata or "")
-            for topic, partition, offset, metadata in offsets
+            for topic, partition, offset, metadata in partition_offsets
         ]
 
         def alter_offsets() -> None:
@@ -370,34 +403,34 @@ class ClusterClient:
                         raise KafkaException(topic_partition.error)
 
         with self.raise_output_errors(f"group {group}"):
-            _retry(alter_offsets)
+            _retry_request(alter_offsets)
 
 
-def _retry(send_request: Callable[[], ResultT]) -> ResultT:
+def _retry_request(send_request: Callable[[], ResultT]) -> ResultT:
     """Send a request, and retry while the cluster is not ready, such as after creating a topic;
     raises KafkaException."""
-    deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+    deadline_seconds = time.monotonic() + REQUEST_TIMEOUT_SECONDS
     while True:
         try:
             return send_request()
         except KafkaException as error:
-            if error.args[0].code() not in RETRIABLE_ERRORS or time.monotonic() > deadline:
+            if error.args[0].code() not in RETRIABLE_ERRORS or time.monotonic() > deadline_seconds:
                 raise
         time.sleep(0.2)
 
 
 def record_digest(
     partition: int,
-    timestamp: int,
+    timestamp_ms: int,
     key: bytes | None,
     value: bytes | None,
     headers: list[Header] | None,
-) -> Digest:
+) -> RecordDigest:
     """The digest that identifies a record in a partition, independent of its offset."""
     hasher = hashlib.blake2b(digest_size=16)
-    field_values: list[bytes | None] = [b"%d" % timestamp, key, value]
-    for name, header_value in headers or ():
-        field_values += [name.encode(), header_value]
+    field_values: list[bytes | None] = [b"%d" % timestamp_ms, key, value]
+    for header_name, header_value in headers or ():
+        field_values += [header_name.encode(), header_value]
     for field_value in field_values:
         hasher.update(b"-" if field_value is None else b"%d:" % len(field_value))
         hasher.update(field_value or b"")

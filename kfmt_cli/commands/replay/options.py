@@ -9,7 +9,7 @@ import click
 
 from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument, validate_topic_name
-from kfmt_cli.cli.selection_options import bounds_options
+from kfmt_cli.cli.selection_options import add_bounds_options
 from kfmt_cli.errors import UsageError
 
 
@@ -17,7 +17,7 @@ from kfmt_cli.errors import UsageError
 @paths_argument
 @click.option("--bootstrap-server", metavar="HOST:PORT", help="Brokers, comma-separated.")
 @click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")
-@bounds_options
+@add_bounds_options
 @click.option(
     "--as",
     "as_topic",

@@ -11,10 +11,15 @@ from typing import Any
 import numpy as np
 from confluent_kafka import KafkaException
 
-from kfmt_cli.commands.replay.cluster import ClusterClient, Digest, TargetTopicLimits, record_digest
+from kfmt_cli.commands.replay.cluster import (
+    ClusterClient,
+    RecordDigest,
+    TargetTopicLimits,
+    record_digest,
+)
 from kfmt_cli.commands.replay.sources import RecordChunk
 from kfmt_cli.errors import OutputError
-from kfmt_cli.render.style import format_grouped
+from kfmt_cli.render.style import format_thousands
 
 RECORDS_PER_POLL = 2000  # records between two polls for acknowledgements
 POLL_SECONDS = 0.05  # seconds to wait for space in the producer's queue
@@ -25,13 +30,13 @@ Python function would cost a third of the rate."""
 
 
 @dataclass(slots=True)
-class GroupOffsetPoints:
+class GroupOffsetTranslator:
     """The offsets of a partition that groups have committed, and the offsets of the same records in
     the cluster."""
 
     pending_offsets: list[int]
     """The offsets whose records are not sent yet, in ascending order."""
-    target_offsets: dict[int, int]
+    target_by_offset: dict[int, int]
     """For each offset, the target offset of the first record at or after it."""
 
     def pop_offsets_by_row(self, chunk: RecordChunk) -> dict[int, list[int]]:
@@ -45,9 +50,9 @@ class GroupOffsetPoints:
             )
         return offsets_by_row
 
-    def resolve(self, offsets: Sequence[int], target_offset: int) -> None:
+    def set_target_offset(self, offsets: Sequence[int], target_offset: int) -> None:
         """Set the target offset of some offsets."""
-        self.target_offsets.update(dict.fromkeys(offsets, target_offset))
+        self.target_by_offset.update(dict.fromkeys(offsets, target_offset))
 
 
 @dataclass(slots=True)
@@ -59,102 +64,122 @@ class ReplaySender:
     limits: TargetTopicLimits
     producer: Any
     rate: int | None = None
-    _arrived_offsets_by_digest: dict[Digest, list[int]] = field(default_factory=dict)
-    _n_possibly_arrived: dict[int, int] = field(default_factory=dict)
+    _arrived_offsets_by_digest: dict[RecordDigest, list[int]] = field(default_factory=dict)
+    _max_arrived_by_partition: dict[int, int] = field(default_factory=dict)
     """By partition: how many of the next records may have arrived already."""
-    _delivery_results: dict[int, DeliveryResults] = field(default_factory=dict)
+    _results_by_partition: dict[int, DeliveryResults] = field(default_factory=dict)
     _last_offset_by_partition: dict[int, int] = field(default_factory=dict)
-    _n_sent: int = 0
-    _rate_start: float = 0.0
+    _n_sent_records: int = 0
+    _rate_start_seconds: float = 0.0
 
-    def read_arrived(self, partition: int, begin: int, end: int, max_records: int) -> None:
+    def read_arrived_records(
+        self, partition: int, begin_offset: int, end_offset: int, max_arrived_records: int
+    ) -> None:
         """Read the records of a partition with offsets in [begin, end), so that they are not sent
-        again. max_records: how many of the next records to send may be among them. Raises
+        again. max_arrived_records: how many of the next records to send may be among them. Raises
         OutputError."""
         has_timestamps, cluster = self.limits.keeps_timestamps, self.cluster
-        for digest, offset in cluster.iter_digests(
-            self.topic, partition, (begin, end), has_timestamps=has_timestamps
+        for digest, offset in cluster.iter_record_digests(
+            self.topic, partition, (begin_offset, end_offset), includes_timestamps=has_timestamps
         ):
             self._arrived_offsets_by_digest.setdefault(digest, []).append(offset)
-        self._n_possibly_arrived[partition] = max_records
+        self._max_arrived_by_partition[partition] = max_arrived_records
 
-    def send_chunk(self, chunk: RecordChunk, points: GroupOffsetPoints) -> int:
+    def send_chunk(self, chunk: RecordChunk, translator: GroupOffsetTranslator) -> int:
         """Send records in order; returns the number of records that had arrived before and are not
         sent again. Raises OutputError."""
-        offsets_by_row = points.pop_offsets_by_row(chunk)
-        n_arrived = 0
-        n_by_partition = Counter(chunk.partitions)
+        offsets_by_row = translator.pop_offsets_by_row(chunk)
+        n_arrived_records = 0
+        n_records_by_partition = Counter(chunk.target_partitions)
         if self._arrived_offsets_by_digest and any(
-            self._n_possibly_arrived.get(partition, 0) > 0 for partition in n_by_partition
+            self._max_arrived_by_partition.get(partition, 0) > 0
+            for partition in n_records_by_partition
         ):
-            for partition, n in n_by_partition.items():
-                self._n_possibly_arrived[partition] = self._n_possibly_arrived.get(partition, 0) - n
-            rows_to_send = self._rows_not_arrived(chunk, offsets_by_row, points)
-            n_arrived = len(chunk) - len(rows_to_send)
-            if n_arrived:
-                new_row_by_row = {row: i for i, row in enumerate(rows_to_send)}
+            for partition, n_records in n_records_by_partition.items():
+                self._max_arrived_by_partition[partition] = (
+                    self._max_arrived_by_partition.get(partition, 0) - n_records
+                )
+            rows_to_send = self._find_rows_to_send(chunk, offsets_by_row, translator)
+            n_arrived_records = len(chunk) - len(rows_to_send)
+            if n_arrived_records:
+                new_row_by_old_row = {row: new_row for new_row, row in enumerate(rows_to_send)}
                 offsets_by_row = {
-                    new_row_by_row[row]: offsets
+                    new_row_by_old_row[row]: offsets
                     for row, offsets in offsets_by_row.items()
-                    if row in new_row_by_row
+                    if row in new_row_by_old_row
                 }
-                chunk = chunk.select(rows_to_send)
-        step = (
+                chunk = chunk.select_rows(rows_to_send)
+        subchunk_rows = (
             RECORDS_PER_POLL
             if self.rate is None
             else max(min(RECORDS_PER_POLL, self.rate // 10), 1)
         )
-        for first in range(0, len(chunk), step):
-            subchunk = chunk.select_range(first, first + step)
-            subchunk_offsets = {
-                row - first: offsets_by_row[row]
+        for first_row in range(0, len(chunk), subchunk_rows):
+            subchunk = chunk.select_row_range(first_row, first_row + subchunk_rows)
+            subchunk_offsets_by_row = {
+                row - first_row: offsets_by_row[row]
                 for row in offsets_by_row
-                if first <= row < first + step
+                if first_row <= row < first_row + subchunk_rows
             }
-            self._produce(subchunk, self._create_callbacks(subchunk, subchunk_offsets, points))
-            self._poll(0)
+            self._produce_records(
+                subchunk,
+                self._create_delivery_callbacks(subchunk, subchunk_offsets_by_row, translator),
+            )
+            self._poll_acknowledgements(0)
             self._limit_rate(len(subchunk))
-        return n_arrived
+        return n_arrived_records
 
-    def _rows_not_arrived(
-        self, chunk: RecordChunk, offsets_by_row: dict[int, list[int]], points: GroupOffsetPoints
+    def _find_rows_to_send(
+        self,
+        chunk: RecordChunk,
+        offsets_by_row: dict[int, list[int]],
+        translator: GroupOffsetTranslator,
     ) -> list[int]:
         """The rows of a chunk whose records are not in the cluster; resolves the offsets of the
         others."""
         rows_to_send = []
         for row, (partition, timestamp, key, value, headers) in enumerate(
             zip(
-                *(chunk.partitions, chunk.timestamps, chunk.keys, chunk.values, chunk.headers),
+                *(
+                    chunk.target_partitions,
+                    chunk.timestamps,
+                    chunk.keys,
+                    chunk.values,
+                    chunk.headers,
+                ),
                 strict=True,
             )
         ):
             digest = record_digest(
                 partition, timestamp if self.limits.keeps_timestamps else 0, key, value, headers
             )
-            target_offsets = self._arrived_offsets_by_digest.get(digest)
-            if not target_offsets:
+            arrived_offsets = self._arrived_offsets_by_digest.get(digest)
+            if not arrived_offsets:
                 rows_to_send.append(row)
                 continue
-            target_offset = target_offsets.pop(0)
-            points.resolve(offsets_by_row.get(row, ()), target_offset)
+            target_offset = arrived_offsets.pop(0)
+            translator.set_target_offset(offsets_by_row.get(row, ()), target_offset)
             self._last_offset_by_partition[partition] = max(
                 target_offset, self._last_offset_by_partition.get(partition, -1)
             )
-            if not target_offsets:
+            if not arrived_offsets:
                 del self._arrived_offsets_by_digest[digest]
         return rows_to_send
 
-    def _create_callbacks(
-        self, chunk: RecordChunk, offsets_by_row: dict[int, list[int]], points: GroupOffsetPoints
+    def _create_delivery_callbacks(
+        self,
+        chunk: RecordChunk,
+        offsets_by_row: dict[int, list[int]],
+        translator: GroupOffsetTranslator,
     ) -> list[Callable[[Any, Any], None]]:
         """The delivery callback of each record."""
         callback_by_partition = {}
-        for partition in set(chunk.partitions):
-            callback_by_partition[partition] = self._delivery_results.setdefault(
+        for partition in set(chunk.target_partitions):
+            callback_by_partition[partition] = self._results_by_partition.setdefault(
                 partition, {None: None}
             ).__setitem__
         callbacks: list[Callable[[Any, Any], None]] = [
-            callback_by_partition[partition] for partition in chunk.partitions
+            callback_by_partition[partition] for partition in chunk.target_partitions
         ]
         for row, offsets in offsets_by_row.items():
             store_outcome = callbacks[row]
@@ -164,30 +189,43 @@ class ReplaySender:
             ) -> None:
                 store_outcome(error, message)
                 if error is None:
-                    points.resolve(offsets, message.offset())
+                    translator.set_target_offset(offsets, message.offset())
 
             callbacks[row] = store_outcome_and_offset
         return callbacks
 
-    def _produce(self, chunk: RecordChunk, callbacks: list[Callable[[Any, Any], None]]) -> None:
+    def _produce_records(
+        self, chunk: RecordChunk, callbacks: list[Callable[[Any, Any], None]]
+    ) -> None:
         produce, topic = self.producer.produce, self.topic
-        columns = (chunk.values, chunk.keys, chunk.partitions, callbacks, chunk.timestamps)
+        record_columns = (
+            chunk.values,
+            chunk.keys,
+            chunk.target_partitions,
+            callbacks,
+            chunk.timestamps,
+        )
         row = 0
         try:
             for row, (value, key, partition, callback, timestamp, headers) in enumerate(  # noqa: B007
-                zip(*columns, chunk.headers, strict=True)
+                zip(*record_columns, chunk.headers, strict=True)
             ):
                 while True:
                     try:
                         produce(topic, value, key, partition, callback, None, timestamp, headers)
                         break
                     except BufferError:
-                        self._poll(POLL_SECONDS)
+                        self._poll_acknowledgements(POLL_SECONDS)
         except KafkaException as error:
-            location = f"{topic}-{chunk.partitions[row]}: source offset {chunk.offsets[row]}"
-            size = sum(len(data) for data in (chunk.keys[row], chunk.values[row]) if data)
+            location = f"{topic}-{chunk.target_partitions[row]}: source offset {chunk.offsets[row]}"
+            record_bytes = sum(
+                len(key_or_value)
+                for key_or_value in (chunk.keys[row], chunk.values[row])
+                if key_or_value
+            )
             error_text = (
-                f"a record of {format_grouped(size)} bytes: {self.cluster.format_error(error)}"
+                f"a record of {format_thousands(record_bytes)} bytes: "
+                f"{self.cluster.format_error(error)}"
             )
             raise OutputError(
                 f"{self.cluster.bootstrap_servers}: {location}: {error_text}"
@@ -196,20 +234,32 @@ class ReplaySender:
     def _limit_rate(self, n_records: int) -> None:
         if self.rate is None:
             return
-        self._rate_start = self._rate_start or time.monotonic()
-        self._n_sent += n_records
-        while (seconds_ahead := self._rate_start + self._n_sent / self.rate - time.monotonic()) > 0:
-            self._poll(seconds_ahead)  # returns early if a record is acknowledged
+        self._rate_start_seconds = self._rate_start_seconds or time.monotonic()
+        self._n_sent_records += n_records
+        while (
+            wait_seconds := self._rate_start_seconds
+            + self._n_sent_records / self.rate
+            - time.monotonic()
+        ) > 0:
+            self._poll_acknowledgements(wait_seconds)  # returns early if a record is acknowledged
 
-    def _poll(self, seconds: float) -> None:
+    def _poll_acknowledgements(self, timeout_seconds: float) -> None:
         """Wait for acknowledgements; raises OutputError for a record that was not accepted."""
         with self.cluster.raise_output_errors(self.topic):
-            self.producer.poll(seconds)
-        for partition, outcomes in self._delivery_results.items():
-            if len(outcomes) > 1:
-                error, message = next(item for item in outcomes.items() if item[0] is not None)
-                size = sum(len(data) for data in (message.key(), message.value()) if data)
-                error_text = f"a record of {format_grouped(size)} bytes was not accepted"
+            self.producer.poll(timeout_seconds)
+        for partition, delivery_results in self._results_by_partition.items():
+            if len(delivery_results) > 1:
+                error, message = next(
+                    error_and_message
+                    for error_and_message in delivery_results.items()
+                    if error_and_message[0] is not None
+                )
+                record_bytes = sum(
+                    len(key_or_value)
+                    for key_or_value in (message.key(), message.value())
+                    if key_or_value
+                )
+                error_text = f"a record of {format_thousands(record_bytes)} bytes was not accepted"
                 reason = self.cluster.format_error(KafkaException(error))
                 location = f"{self.cluster.bootstrap_servers}: {self.topic}-{partition}"
                 raise OutputError(f"{location}: {error_text}: {reason}")
@@ -220,15 +270,16 @@ class ReplaySender:
         while len(self.producer):
             with self.cluster.raise_output_errors(self.topic):
                 self.producer.flush(POLL_SECONDS)
-            self._poll(0)
-        for partition, outcomes in self._delivery_results.items():
-            if outcomes[None] is not None:
+            self._poll_acknowledgements(0)
+        for partition, delivery_results in self._results_by_partition.items():
+            if delivery_results[None] is not None:
                 self._last_offset_by_partition[partition] = max(
-                    outcomes[None].offset(), self._last_offset_by_partition.get(partition, -1)
+                    delivery_results[None].offset(),
+                    self._last_offset_by_partition.get(partition, -1),
                 )
         return self._last_offset_by_partition
 
-    def discard_unsent(self) -> None:
+    def discard_unsent_records(self) -> None:
         """Discard the records that have not been sent."""
         self.producer.purge()
         self.producer.poll(0)

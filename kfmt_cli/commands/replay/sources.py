@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kfmt_cli.broker.partitioners import partition_keys
-from kfmt_cli.broker.transactions.committed import find_committed_records
+from kfmt_cli.broker.partitioners import compute_key_partitions
+from kfmt_cli.broker.transactions.committed import read_committed_records
 from kfmt_cli.checks.log.checker import open_checked_log
-from kfmt_cli.commands.each_partition import read_log_blocks
+from kfmt_cli.commands.each_partition import iter_log_blocks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.partitions import Partition
@@ -55,7 +55,7 @@ def find_sources(
     of unknown topic without `as_topic`, and for several topics with it; NotFoundError if there are
     no partitions.
     """
-    source_by_key: dict[tuple[str, int], ReplaySource] = {}
+    source_by_partition: dict[tuple[str, int], ReplaySource] = {}
     for partition in partitions:
         topic, partition_index = partition.topic_partition
         if topic is None and as_topic is None:
@@ -65,21 +65,21 @@ def find_sources(
         if topic in INTERNAL_TOPICS or (topics and topic not in topics):
             continue
         source = ReplaySource(partition, topic, partition_index, as_topic or topic)
-        existing = source_by_key.setdefault((topic, partition_index), source)
-        if existing is not source:
-            names = f"{existing.partition.name} and {partition.name}"
-            raise UsageError(f"{names} are copies of {source.name}; give only one of them")
-    topic_names = sorted({topic for topic, _ in source_by_key})
+        existing_source = source_by_partition.setdefault((topic, partition_index), source)
+        if existing_source is not source:
+            copy_names = f"{existing_source.partition.name} and {partition.name}"
+            raise UsageError(f"{copy_names} are copies of {source.name}; give only one of them")
+    topic_names = sorted({topic for topic, _ in source_by_partition})
     if missing_topics := [topic for topic in topics if topic not in topic_names]:
         raise NotFoundError(
             f"no partition of topic {' or '.join(missing_topics)} under these paths"
         )
-    if not source_by_key:
+    if not source_by_partition:
         raise NotFoundError("only internal topics found under these paths")
     if as_topic is not None and len(topic_names) > 1:
         message = f"{len(topic_names)} topics were given: {', '.join(topic_names)}"
         raise UsageError(f"--as needs a single topic, but {message}; choose one with --topic")
-    return [source_by_key[topic_partition] for topic_partition in sorted(source_by_key)]
+    return [source_by_partition[topic_partition] for topic_partition in sorted(source_by_partition)]
 
 
 @dataclass(slots=True)
@@ -91,9 +91,9 @@ class RecordChunk:
     keys: list[bytes | None]
     values: list[bytes | None]
     headers: list[list[Header] | None]
-    partitions: list[int]
+    target_partitions: list[int]
     """The partition in the cluster to send each record to."""
-    sizes: IntArray
+    sizes_bytes: IntArray
     """Bytes of each record's key and value."""
 
     def __len__(self) -> int:
@@ -102,9 +102,9 @@ class RecordChunk:
     @property
     def n_bytes(self) -> int:
         """The total size of keys and values in bytes."""
-        return int(self.sizes.sum())
+        return int(self.sizes_bytes.sum())
 
-    def select(self, rows: Sequence[int]) -> RecordChunk:
+    def select_rows(self, rows: Sequence[int]) -> RecordChunk:
         """The records of some rows."""
         return RecordChunk(
             self.offsets[list(rows)],
@@ -112,21 +112,21 @@ class RecordChunk:
             [self.keys[row] for row in rows],
             [self.values[row] for row in rows],
             [self.headers[row] for row in rows],
-            [self.partitions[row] for row in rows],
-            self.sizes[list(rows)],
+            [self.target_partitions[row] for row in rows],
+            self.sizes_bytes[list(rows)],
         )
 
-    def select_range(self, first: int, end: int) -> RecordChunk:
+    def select_row_range(self, first_row: int, end_row: int) -> RecordChunk:
         """The records of rows first..end-1."""
-        rows = slice(first, end)
+        row_slice = slice(first_row, end_row)
         return RecordChunk(
-            self.offsets[rows],
-            self.timestamps[rows],
-            self.keys[rows],
-            self.values[rows],
-            self.headers[rows],
-            self.partitions[rows],
-            self.sizes[rows],
+            self.offsets[row_slice],
+            self.timestamps[row_slice],
+            self.keys[row_slice],
+            self.values[row_slice],
+            self.headers[row_slice],
+            self.target_partitions[row_slice],
+            self.sizes_bytes[row_slice],
         )
 
 
@@ -134,14 +134,14 @@ class RecordChunk:
 class ReplaySourceReader:
     """Reads the records of one partition that are to be sent.
 
-    n_key_partitions: the number of partitions from which keys select; None to keep the partition.
-    not_committed, timestamps_changed: numbers of records, as in `REPLAYED_ROW`.
+    n_partitions_for_keys: the number of partitions from which keys select; None to keep the
+    partition. not_committed, timestamps_changed: numbers of records, as in `REPLAYED_ROW`.
     """
 
     source: ReplaySource
     selection: Selection
-    limit: DecompressionLimit
-    n_key_partitions: int | None
+    decompression_limit: DecompressionLimit
+    n_partitions_for_keys: int | None
     on_finding: Callable[[Finding], None]
     not_committed: int = 0
     timestamps_changed: int = 0
@@ -149,125 +149,148 @@ class ReplaySourceReader:
     def iter_chunks(self, next_offset: int) -> Iterator[RecordChunk]:
         """The committed records, starting at an offset; raises InputError."""
         partition = self.source.partition
-        committed_records = find_committed_records(
-            (block for _, block in read_log_blocks(partition.logs)), abort_open=True
+        committed_records = read_committed_records(
+            (block for _, block in iter_log_blocks(partition.logs)), aborts_open_transactions=True
         )
         remaining_selection = self.selection.starting_at(next_offset)
-        for file in remaining_selection.select_logs(partition.logs):
-            with open_checked_log(file, read_ahead=True) as log:
-                for block in log.blocks:
+        for log_file in remaining_selection.select_logs(partition.logs):
+            with open_checked_log(log_file, read_ahead=True) as opened_log:
+                for block in opened_log.blocks:
                     for finding in block.findings:
                         self.on_finding(finding)
                     batches = block.batches
-                    is_valid = (batches.crc_valid == 1) & (batches.control == 0)
-                    is_committed = committed_records.delivered_mask(batches)
-                    is_aborted = self._narrow_to_bounds(block, is_valid & ~is_committed)
-                    self.not_committed += int(batches.record_counts[is_aborted].sum())
-                    committed_batches = batches.select_rows(is_valid & is_committed)
+                    valid_mask = (batches.crc_valid == 1) & (batches.control == 0)
+                    committed_mask = committed_records.delivered_mask(batches)
+                    uncommitted_mask = self._narrow_mask_to_bounds(
+                        block, valid_mask & ~committed_mask
+                    )
+                    self.not_committed += int(batches.record_counts[uncommitted_mask].sum())
+                    committed_batches = batches.select_rows(valid_mask & committed_mask)
                     committed_block = replace(
                         block, batches=committed_batches, findings=[], decompressed=None
                     )
                     yield from self._iter_block_chunks(committed_block, remaining_selection)
 
-    def _narrow_to_bounds(self, block: Block, mask: IntArray) -> IntArray:
+    def _narrow_mask_to_bounds(self, block: Block, batch_mask: IntArray) -> IntArray:
         batches = block.batches
-        first, last = self.selection.first_offset, self.selection.last_offset
-        if first is not None:
-            mask = mask & (batches.last_offset >= first)
-        return mask if last is None else mask & (batches.base_offset <= last)
+        first_offset, last_offset = self.selection.first_offset, self.selection.last_offset
+        if first_offset is not None:
+            batch_mask = batch_mask & (batches.last_offset >= first_offset)
+        return (
+            batch_mask if last_offset is None else batch_mask & (batches.base_offset <= last_offset)
+        )
 
     def _iter_block_chunks(self, block: Block, selection: Selection) -> Iterator[RecordChunk]:
-        for batch_run, records in selection.iter_candidate_runs(block, self.limit):
+        for batch_run, records in selection.iter_candidate_runs(block, self.decompression_limit):
             for finding in (*batch_run.findings, *records.findings):
                 self.on_finding(finding)
-            rows = np.flatnonzero(selection.record_mask(batch_run, records))
-            if len(rows):
-                yield self._create_chunk(records, rows)
+            selected_rows = np.flatnonzero(selection.record_mask(batch_run, records))
+            if len(selected_rows):
+                yield self._create_chunk(records, selected_rows)
 
     def _create_chunk(self, records: RecordColumns, selected_rows: IntArray) -> RecordChunk:
-        rows, data = records.rows, records.data
+        record_rows, block_bytes = records.rows, records.data
         timestamps = np.where(
-            rows.has_timestamp[selected_rows] == 1, rows.timestamp[selected_rows], NO_TIMESTAMP
+            record_rows.has_timestamp[selected_rows] == 1,
+            record_rows.timestamp[selected_rows],
+            NO_TIMESTAMP,
         )
         # librdkafka sends a timestamp of 0 as the current time.
         self.timestamps_changed += int((timestamps == 0).sum())
         timestamps = np.where(timestamps == 0, 1, timestamps)
-        offsets = rows.offset[selected_rows]
-        key_starts, key_sizes = rows.key[selected_rows], rows.key_size[selected_rows]
+        offsets = record_rows.offset[selected_rows]
+        key_starts, key_sizes = record_rows.key[selected_rows], record_rows.key_size[selected_rows]
         return RecordChunk(
             offsets,
             timestamps.tolist(),
-            _slice_values(data, key_starts, key_sizes),
-            _slice_values(data, rows.value[selected_rows], rows.value_size[selected_rows]),
-            self._headers(records, selected_rows),
-            self._target_partitions(data, key_starts, key_sizes),
-            key_sizes.clip(0) + rows.value_size[selected_rows].clip(0),
+            _slice_values(block_bytes, key_starts, key_sizes),
+            _slice_values(
+                block_bytes, record_rows.value[selected_rows], record_rows.value_size[selected_rows]
+            ),
+            self._decode_headers(records, selected_rows),
+            self._choose_target_partitions(block_bytes, key_starts, key_sizes),
+            key_sizes.clip(0) + record_rows.value_size[selected_rows].clip(0),
         )
 
-    def _target_partitions(
-        self, data: bytes, key_starts: IntArray, key_sizes: IntArray
+    def _choose_target_partitions(
+        self, block_bytes: bytes, key_starts: IntArray, key_sizes: IntArray
     ) -> list[int]:
         """The partition of each record in the cluster. If keys select it, a record without a key
         keeps its own, modulo the number of partitions."""
-        n_partitions, own_partition = self.n_key_partitions, self.source.partition_index
+        n_partitions, source_partition = self.n_partitions_for_keys, self.source.partition_index
         if n_partitions is None:
-            return [own_partition] * len(key_starts)
-        partition_column = np.full(len(key_starts), own_partition % n_partitions)
+            return [source_partition] * len(key_starts)
+        partition_column = np.full(len(key_starts), source_partition % n_partitions)
         rows_with_key = np.flatnonzero(key_sizes >= 0)
-        partition_column[rows_with_key] = partition_keys(
-            data, key_starts[rows_with_key], key_sizes[rows_with_key], n_partitions
+        partition_column[rows_with_key] = compute_key_partitions(
+            block_bytes, key_starts[rows_with_key], key_sizes[rows_with_key], n_partitions
         )
         partitions: list[int] = partition_column.tolist()
         return partitions
 
-    def _headers(
+    def _decode_headers(
         self, records: RecordColumns, selected_rows: IntArray
     ) -> list[list[Header] | None]:
         """The headers of records; raises InputError for one that librdkafka cannot send."""
-        rows, data = records.rows, records.data
-        if "headers" not in rows.index_by_name or not (rows.headers[selected_rows] > 0).any():
+        record_rows, block_bytes = records.rows, records.data
+        if (
+            "headers" not in record_rows.index_by_name
+            or not (record_rows.headers[selected_rows] > 0).any()
+        ):
             return [None] * len(selected_rows)
-        counts = rows.headers[selected_rows].clip(0)
-        first_headers = np.where(counts > 0, rows.headers_first[selected_rows], 0)
-        header_rows = records.headers[:, : int((first_headers + counts).max())]
-        names: dict[bytes, str | None] = {}
-        pairs: list[Any] = []
+        header_counts = record_rows.headers[selected_rows].clip(0)
+        first_header_indexes = np.where(
+            header_counts > 0, record_rows.headers_first[selected_rows], 0
+        )
+        header_rows = records.headers[:, : int((first_header_indexes + header_counts).max())]
+        name_by_bytes: dict[bytes, str | None] = {}
+        decoded_headers: list[Any] = []
         for name_start, name_size, value_start, value_size in zip(
             *header_rows.tolist(), strict=True
         ):
-            name = data[name_start : name_start + name_size]
-            if name not in names:
-                names[name] = _decode_header_name(name)
-            content = None if value_size < 0 else data[value_start : value_start + value_size]
-            pairs.append((names[name], content))
-        header_ranges = zip(first_headers.tolist(), counts.tolist(), strict=True)
-        headers_by_row = [pairs[first : first + count] or None for first, count in header_ranges]
-        if None in names.values():
+            name = block_bytes[name_start : name_start + name_size]
+            if name not in name_by_bytes:
+                name_by_bytes[name] = _decode_header_name(name)
+            header_value = (
+                None if value_size < 0 else block_bytes[value_start : value_start + value_size]
+            )
+            decoded_headers.append((name_by_bytes[name], header_value))
+        header_ranges = zip(first_header_indexes.tolist(), header_counts.tolist(), strict=True)
+        headers_by_row = [
+            decoded_headers[first : first + count] or None for first, count in header_ranges
+        ]
+        if None in name_by_bytes.values():
             for row, headers in zip(selected_rows.tolist(), headers_by_row, strict=True):
                 if any(name is None for name, _ in headers or ()):
-                    location = f"{self.source.partition.name} offset {rows.offset[row]}"
+                    location = f"{self.source.partition.name} offset {record_rows.offset[row]}"
                     message = "a header's name has a zero byte or is not UTF-8"
                     raise InputError(f"{location}: {message}; librdkafka cannot send it")
         return headers_by_row
 
 
-def _decode_header_name(name: bytes) -> str | None:
+def _decode_header_name(encoded_name: bytes) -> str | None:
     """The name of a header as librdkafka accepts it; None if it cannot send it."""
     try:
-        text = name.decode()
+        decoded_name = encoded_name.decode()
     except UnicodeDecodeError:
         return None
-    return None if "\0" in text else text
+    return None if "\0" in decoded_name else decoded_name
 
 
-def _slice_values(data: bytes, starts: IntArray, sizes: IntArray) -> list[bytes | None]:
-    pairs = zip(starts.tolist(), sizes.tolist(), strict=True)
-    return [data[start : start + size] if size >= 0 else None for start, size in pairs]
+def _slice_values(block_bytes: bytes, starts: IntArray, sizes: IntArray) -> list[bytes | None]:
+    starts_and_sizes = zip(starts.tolist(), sizes.tolist(), strict=True)
+    return [
+        block_bytes[start : start + size] if size >= 0 else None for start, size in starts_and_sizes
+    ]
 
 
 def split_chunks(chunks: Iterable[RecordChunk], max_records: int) -> Iterator[RecordChunk]:
     """Chunks of at most this many records."""
     for chunk in chunks:
-        for first in range(0, len(chunk), max_records):
-            is_small = len(chunk) <= max_records
-            yield chunk if is_small else chunk.select_range(first, first + max_records)
+        for first_row in range(0, len(chunk), max_records):
+            is_small_enough = len(chunk) <= max_records
+            yield (
+                chunk
+                if is_small_enough
+                else chunk.select_row_range(first_row, first_row + max_records)
+            )

@@ -19,7 +19,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.writers.output import replace_file
 
-VERSION = 1
+STATE_FILE_VERSION = 1
 
 
 @dataclass(slots=True)
@@ -52,48 +52,58 @@ class ReplayState:
         """Write the file atomically; raises OutputError."""
         if self.path is None:
             return
-        content = {"version": VERSION, **asdict(self)}
+        content = {"version": STATE_FILE_VERSION, **asdict(self)}
         del content["path"]
         replace_file(self.path, f"{json_text(content)}\n".encode())
 
 
-def load_state(path: Path | None, cluster_id: str, options: dict[str, Any]) -> ReplayState:
+def load_replay_state(path: Path | None, cluster_id: str, options: dict[str, Any]) -> ReplayState:
     """The state in a file, a new state if the file does not exist; raises InputError for an
     unreadable or malformed file, UsageError for the file of another replay."""
-    state = ReplayState(path, cluster_id, options)
+    replay_state = ReplayState(path, cluster_id, options)
     if path is None:
-        return state
+        return replay_state
     try:
         content = json.loads(path.read_bytes())
-        if content["version"] != VERSION:
-            raise UsageError(f"{path}: version {content['version']}; only {VERSION} is supported")
-        _require_same_replay(path, content, state)
-        for name, source in content["sources"].items():
-            points = {int(offset): int(target) for offset, target in source["points"].items()}
-            target_offset = source["target_offset"]
-            state.sources[name] = ReplaySourceState(
-                int(source["next_offset"]), target_offset, points
+        if content["version"] != STATE_FILE_VERSION:
+            raise UsageError(
+                f"{path}: version {content['version']}; only {STATE_FILE_VERSION} is supported"
+            )
+        _require_same_replay(path, content, replay_state)
+        for source_name, stored_source in content["sources"].items():
+            points = {
+                int(offset): int(target_point)
+                for offset, target_point in stored_source["points"].items()
+            }
+            target_offset = stored_source["target_offset"]
+            replay_state.sources[source_name] = ReplaySourceState(
+                int(stored_source["next_offset"]), target_offset, points
             )
         for topic, partitions in content["targets"].items():
-            state.targets[topic] = {
+            replay_state.targets[topic] = {
                 int(partition): int(end_offset) for partition, end_offset in partitions.items()
             }
     except FileNotFoundError:
-        return state
+        return replay_state
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}", file=str(path)) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         message = "not a state file of kfmt replay"
         raise InputError(f"{path}: {message}: {error}", file=str(path)) from error
-    return state
+    return replay_state
 
 
-def _require_same_replay(path: Path, content: Mapping[str, Any], state: ReplayState) -> None:
-    if state.cluster_id and content["cluster_id"] != state.cluster_id:
-        message = f"state of a replay into cluster {content['cluster_id']}, not {state.cluster_id}"
+def _require_same_replay(path: Path, content: Mapping[str, Any], replay_state: ReplayState) -> None:
+    if replay_state.cluster_id and content["cluster_id"] != replay_state.cluster_id:
+        message = (
+            f"state of a replay into cluster {content['cluster_id']}, not {replay_state.cluster_id}"
+        )
         raise UsageError(f"{path}: {message}")
-    for name, value in state.options.items():
-        if content["options"].get(name) != value:
-            option = f"--{name.replace('_', '-')}"
-            message = f"state of a replay with {option} {content['options'].get(name)}, not {value}"
+    for option_name, option_value in replay_state.options.items():
+        if content["options"].get(option_name) != option_value:
+            option_flag = f"--{option_name.replace('_', '-')}"
+            message = (
+                f"state of a replay with {option_flag} "
+                f"{content['options'].get(option_name)}, not {option_value}"
+            )
             raise UsageError(f"{path}: {message}; give another --state file")

@@ -38,7 +38,7 @@ class ReplicaBranch:
     @property
     def owner_names(self) -> str:
         """The brokers, or directories, of its replicas."""
-        return ",".join(replica.owner.removeprefix("broker ") for replica in self.replicas)
+        return ",".join(replica.owner_name.removeprefix("broker ") for replica in self.replicas)
 
     @property
     def latest_epoch(self) -> int | None:
@@ -60,18 +60,18 @@ class ReplicaBranches:
         """The offsets that the replicas of the newest branch have together, undamaged."""
         if not self.branches:
             return []
-        intervals = [
+        undamaged_intervals = [
             interval
             for replica in self.branches[0].replicas
             for interval in replica.undamaged_offsets
         ]
         for branch in self.branches[1:]:
-            intervals_after_divergence = [(branch.diverged_at or 0, _MAX_OFFSET)]
+            diverged_intervals = [(branch.diverged_at or 0, _MAX_OFFSET)]
             for replica in branch.replicas:
-                intervals += subtract_intervals(
-                    replica.undamaged_offsets, intervals_after_divergence
+                undamaged_intervals += subtract_intervals(
+                    replica.undamaged_offsets, diverged_intervals
                 )
-        return merge_intervals(intervals)
+        return merge_intervals(undamaged_intervals)
 
     @property
     def diverged_at(self) -> int | None:
@@ -92,12 +92,15 @@ class ReplicaBranches:
         its log nor, below its log start offset, in tiered storage."""
         if leader is None:
             return self.newest_branch_offsets
-        leader_offsets, diverged_at = leader.offsets_after_start, self.divergence_offset(leader)
-        if diverged_at is not None:
-            leader_offsets = subtract_intervals(leader_offsets, [(diverged_at, _MAX_OFFSET)])
-        intervals_below_log_start = [(-1, (leader.log_start_after or 0) - 1)]
+        leader_offsets, divergence_offset = (
+            leader.offsets_after_start,
+            self.divergence_offset(leader),
+        )
+        if divergence_offset is not None:
+            leader_offsets = subtract_intervals(leader_offsets, [(divergence_offset, _MAX_OFFSET)])
+        intervals_below_log_start = [(-1, (leader.predicted_log_start or 0) - 1)]
         newest_replicas = (replica for branch in self.branches[:1] for replica in branch.replicas)
-        tiered_offsets = [
+        tiered_intervals = [
             interval
             for replica in newest_replicas
             if replica.is_tiered
@@ -105,76 +108,90 @@ class ReplicaBranches:
         ]
         return subtract_intervals(
             subtract_intervals(self.newest_branch_offsets, leader_offsets),
-            intersect_intervals(merge_intervals(tiered_offsets), intervals_below_log_start),
+            intersect_intervals(merge_intervals(tiered_intervals), intervals_below_log_start),
         )
 
     def offsets_returning_with(self, leader: DiskReplica | None) -> OffsetIntervals:
         """The offsets at which a leader's log has records that the newest branch replaced."""
         if leader is None:
             return []
-        diverged_at = self.divergence_offset(leader)
+        divergence_offset = self.divergence_offset(leader)
         return (
             []
-            if diverged_at is None
-            else subtract_intervals(leader.offsets_after_start, [(-1, diverged_at - 1)])
+            if divergence_offset is None
+            else subtract_intervals(leader.offsets_after_start, [(-1, divergence_offset - 1)])
         )
 
 
-def find_branches(replicas: Sequence[DiskReplica], limit: DecompressionLimit) -> ReplicaBranches:
+def find_branches(
+    replicas: Sequence[DiskReplica], decompression_limit: DecompressionLimit
+) -> ReplicaBranches:
     """Compare the replicas of a partition; raises InputError."""
-    result = ReplicaBranches()
-    readable_replicas = [
-        replica for replica in replicas if replica.log_end is not None and not replica.is_set_aside
+    replica_branches = ReplicaBranches()
+    nonempty_replicas = [
+        replica for replica in replicas if replica.log_end is not None and not replica.is_excluded
     ]
     empty_replicas = [
-        replica for replica in replicas if replica.log_end is None and not replica.is_set_aside
+        replica for replica in replicas if replica.log_end is None and not replica.is_excluded
     ]
-    for replica in sorted(readable_replicas, key=_newness_key, reverse=True):
-        for branch in result.branches:
-            if _find_divergence(branch.replicas[0], replica, limit) is None:
+    for replica in sorted(nonempty_replicas, key=_newness_key, reverse=True):
+        for branch in replica_branches.branches:
+            if _find_divergence_offset(branch.replicas[0], replica, decompression_limit) is None:
                 branch.replicas.append(replica)
                 break
         else:
-            diverged_at = (
-                _find_divergence(result.branches[0].replicas[0], replica, limit)
-                if result.branches
+            divergence_offset = (
+                _find_divergence_offset(
+                    replica_branches.branches[0].replicas[0], replica, decompression_limit
+                )
+                if replica_branches.branches
                 else None
             )
-            result.branches.append(ReplicaBranch([replica], diverged_at))
-    if result.branches:
-        result.branches[0].replicas += empty_replicas
-    return result
+            replica_branches.branches.append(ReplicaBranch([replica], divergence_offset))
+    if replica_branches.branches:
+        replica_branches.branches[0].replicas += empty_replicas
+    return replica_branches
 
 
 def _newness_key(replica: DiskReplica) -> tuple[int, int]:
     """Sort key: newer logs have the greater one."""
-    last = replica.undamaged_offsets[-1][1] if replica.undamaged_offsets else -1
-    return (-1 if replica.latest_epoch is None else replica.latest_epoch), last
+    last_offset = replica.undamaged_offsets[-1][1] if replica.undamaged_offsets else -1
+    return (-1 if replica.latest_epoch is None else replica.latest_epoch), last_offset
 
 
-def _find_divergence(
-    left: DiskReplica, right: DiskReplica, limit: DecompressionLimit
+def _find_divergence_offset(
+    left_replica: DiskReplica, right_replica: DiskReplica, decompression_limit: DecompressionLimit
 ) -> int | None:
     """The first offset at which two replicas have different records; None if they agree."""
-    segment_pairs = zip(left.segments, right.segments, strict=False)
-    same_segment_pairs = list(takewhile(lambda pair: pair[0] == pair[1], segment_pairs))
-    if len(same_segment_pairs) == min(len(left.segments), len(right.segments)) and not (
-        left.damaged_offsets or right.damaged_offsets
-    ):
-        return None
-    if same_segment_pairs and not (left.damaged_offsets or right.damaged_offsets):
-        same_segment_pairs.pop()  # batches of two logs may overlap
-    first_offset = same_segment_pairs[-1][0][2] if same_segment_pairs else 0
-    comparison = ReplicaComparison.from_partitions(
-        _logs_from(left, first_offset), _logs_from(right, first_offset), limit
+    segment_pairs = zip(
+        left_replica.segment_fingerprints, right_replica.segment_fingerprints, strict=False
     )
-    comparison.read()
+    same_segment_pairs = list(
+        takewhile(lambda segment_pair: segment_pair[0] == segment_pair[1], segment_pairs)
+    )
+    if len(same_segment_pairs) == min(
+        len(left_replica.segment_fingerprints), len(right_replica.segment_fingerprints)
+    ) and not (left_replica.damaged_offsets or right_replica.damaged_offsets):
+        return None
+    if same_segment_pairs and not (left_replica.damaged_offsets or right_replica.damaged_offsets):
+        same_segment_pairs.pop()  # batches of two logs may overlap
+    first_compared_offset = same_segment_pairs[-1][0][2] if same_segment_pairs else 0
+    comparison = ReplicaComparison.from_partitions(
+        _logs_from_offset(left_replica, first_compared_offset),
+        _logs_from_offset(right_replica, first_compared_offset),
+        decompression_limit,
+    )
+    comparison.read_and_compare()
     return None if comparison.divergence is None else comparison.divergence.first_offset
 
 
-def _logs_from(replica: DiskReplica, first_offset: int) -> Partition:
+def _logs_from_offset(replica: DiskReplica, first_offset: int) -> Partition:
     """The logs of a replica that could be read, that have offsets at or after `first_offset`."""
     assert replica.listing is not None
-    base_offsets = {base for base, _, end, _ in replica.segments if end > first_offset}
-    logs = [log for log in replica.listing.logs if log.base_or_zero in base_offsets]
+    base_offsets = {
+        base_offset
+        for base_offset, _, end_offset, _ in replica.segment_fingerprints
+        if end_offset > first_offset
+    }
+    logs = [log for log in replica.listing.logs if log.base_offset_or_zero in base_offsets]
     return Partition(replica.file or "", Path(replica.listing.path), logs)

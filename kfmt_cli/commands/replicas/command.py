@@ -24,12 +24,12 @@ from kfmt_cli.commands.replicas.start_orders import (
     OutcomePredictor,
     PartitionOutcome,
     StartOrder,
-    default_orders,
+    default_order_texts,
     parse_order,
 )
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.errors import InputError, InputErrorHandler, UsageError
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 
 _STRAY_MESSAGE = (
     "the newest metadata log does not contain the partition: brokers rename its directories to "
@@ -44,7 +44,7 @@ class PartitionComparison:
     topic_partition: TopicAndPartition
     replicas: list[DiskReplica]
     replica_branches: ReplicaBranches
-    metadata: PartitionRegistration | None = None
+    registration: PartitionRegistration | None = None
     outcomes: list[PartitionOutcome] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class PartitionComparison:
     def verdict(self) -> str:
         """How its replicas relate, the worst first."""
         replicas = self.replicas
-        if any(replica.is_set_aside and not replica.is_tiered for replica in replicas):
+        if any(replica.is_excluded and not replica.is_tiered for replica in replicas):
             return "foreign"
         if len(self.replica_branches.branches) > 1:
             return "diverged"
@@ -85,8 +85,8 @@ class PartitionComparison:
     @property
     def rank(self) -> tuple[int, int, TopicAndPartition]:
         """Sort key: worse ones first."""
-        max_lost = max((outcome.n_lost for outcome in self.outcomes), default=0)
-        return -max_lost, -len(self.replica_branches.branches), self.topic_partition
+        max_lost_offsets = max((outcome.n_lost_offsets for outcome in self.outcomes), default=0)
+        return -max_lost_offsets, -len(self.replica_branches.branches), self.topic_partition
 
 
 @dataclass(slots=True)
@@ -102,15 +102,19 @@ class OfflineCluster:
     evidence: list[str]
 
     @property
-    def image(self) -> ClusterImage | None:
+    def cluster_image(self) -> ClusterImage | None:
         """The cluster that the metadata describes."""
-        return None if self.metadata_node is None else self.metadata_node.image
+        return None if self.metadata_node is None else self.metadata_node.cluster_image
 
     @property
-    def missing_brokers(self) -> list[int]:
+    def missing_broker_ids(self) -> list[int]:
         """The registered brokers without an admitted directory among the named ones."""
-        present_ids = {node.node_id for node in self.nodes if node.rejection_reason is None}
-        return sorted(set(self.image.brokers) - present_ids) if self.image is not None else []
+        admitted_ids = {node.node_id for node in self.nodes if node.rejection_reason is None}
+        return (
+            sorted(set(self.cluster_image.broker_by_node_id) - admitted_ids)
+            if self.cluster_image is not None
+            else []
+        )
 
     @property
     def newest_metadata_key(self) -> tuple[int, int]:
@@ -120,7 +124,7 @@ class OfflineCluster:
             for node in self.nodes
             if self.metadata_node and node.cluster_id == self.metadata_node.cluster_id
         )
-        return max(map(_image_key, same_cluster_nodes), default=(-1, 0))
+        return max(map(_metadata_recency_key, same_cluster_nodes), default=(-1, 0))
 
 
 @dataclass(slots=True)
@@ -129,34 +133,40 @@ class ReplicasCommand:
 
     run: CommandRun
     jobs: int = 1
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
 
-    def compare_paths(self, paths: tuple[str, ...], orders: Sequence[str]) -> OfflineCluster:
+    def compare_paths(self, paths: tuple[str, ...], order_texts: Sequence[str]) -> OfflineCluster:
         """Compare the replicas under some paths; raises UsageError, InputError."""
-        check_command = CheckCommand(self.run, self.jobs, self.limit, with_fingerprints=True)
-        return self.compare_results(check_command.check_paths(paths, is_one_broker=False), orders)
+        check_command = CheckCommand(
+            self.run, self.jobs, self.decompression_limit, needs_fingerprints=True
+        )
+        return self.compare_checked_replicas(
+            check_command.check_paths(paths, is_one_broker=False), order_texts
+        )
 
-    def compare_results(
-        self, check_results: CheckResults, orders: Sequence[str] = ()
+    def compare_checked_replicas(
+        self, check_results: CheckResults, order_texts: Sequence[str] = ()
     ) -> OfflineCluster:
         """Compare the replicas that `check` found; raises UsageError, InputError."""
         read_errors: list[InputError] = []
         nodes = read_nodes(check_results, read_errors)
         if not nodes:
             raise InputError("no broker or controller directory found; name the log directories")
-        metadata_node, evidence = find_deciding_node(nodes)
-        image = None if metadata_node is None else metadata_node.image
-        evidence += classify_nodes(nodes, metadata_node)
+        metadata_node, evidence = find_metadata_node(nodes)
+        cluster_image = None if metadata_node is None else metadata_node.cluster_image
+        evidence += reject_foreign_nodes(nodes, metadata_node)
         replicas_by_partition = read_replicas(nodes, check_results.result_by_name, read_errors)
         predictor, start_orders = None, list[StartOrder]()
-        if image is not None:
-            predictor = OutcomePredictor(image, [node for node in nodes if _is_broker(node, image)])
+        if cluster_image is not None:
+            predictor = OutcomePredictor(
+                cluster_image, [node for node in nodes if _is_admitted_broker(node, cluster_image)]
+            )
             node_ids = {node.node_id for node in nodes if node.node_id is not None}
             start_orders = [
-                parse_order(text, node_ids)
-                for text in orders or default_orders(predictor.broker_ids)
+                parse_order(order_text, node_ids)
+                for order_text in order_texts or default_order_texts(predictor.broker_ids)
             ]
-        elif orders:
+        elif order_texts:
             raise UsageError("--order needs the metadata log: name the controllers' directories")
         partitions = [
             self._compare_partition(
@@ -168,11 +178,14 @@ class ReplicasCommand:
                 read_errors,
             )
             for topic_partition in sorted(
-                {*replicas_by_partition, *(() if image is None else image.partitions)}
+                {
+                    *replicas_by_partition,
+                    *(() if cluster_image is None else cluster_image.registration_by_partition),
+                }
             )
         ]
         for error in read_errors:
-            self.run.report_unreadable(str(error))
+            self.run.report_input_error(str(error))
         partitions.sort(key=lambda partition: partition.rank)
         return OfflineCluster(nodes, partitions, predictor, metadata_node, start_orders, evidence)
 
@@ -182,117 +195,133 @@ class ReplicasCommand:
         replicas: list[DiskReplica],
         nodes: list[ClusterNode],
         predictor: OutcomePredictor | None,
-        orders: list[StartOrder],
+        start_orders: list[StartOrder],
         read_errors: list[InputError],
     ) -> PartitionComparison:
-        metadata = None if predictor is None else predictor.image.partitions.get(topic_partition)
-        replicas = _mark_set_aside(topic_partition, replicas, nodes, metadata)
-        for replica in _replicas_of_other_topics(replicas) if metadata is None else ():
-            replica.is_set_aside = True
+        registration = (
+            None
+            if predictor is None
+            else predictor.cluster_image.registration_by_partition.get(topic_partition)
+        )
+        replicas = _with_missing_replicas(topic_partition, replicas, nodes, registration)
+        for replica in _replicas_of_other_topics(replicas) if registration is None else ():
+            replica.is_excluded = True
             message = f"of another topic with this name, topic id {replica.topic_id}"
-            self.run.sink.note(f"not used: {escape_terminal(replica.owner)}: {message}\n")
+            self.run.sink.write_to_stderr(
+                f"not used: {escape_unprintable(replica.owner_name)}: {message}\n"
+            )
         branches = ReplicaBranches()
         with InputErrorHandler(read_errors.append):
-            branches = find_branches(replicas, self.limit)
-        partition = PartitionComparison(topic_partition, replicas, branches, metadata)
-        if predictor is not None and metadata is not None:
-            partition.outcomes = list(predictor.iter_outcomes(metadata, replicas, branches, orders))
-            partition.evidence = find_evidence(metadata, replicas, branches, predictor)
+            branches = find_branches(replicas, self.decompression_limit)
+        comparison = PartitionComparison(topic_partition, replicas, branches, registration)
+        if predictor is not None and registration is not None:
+            comparison.outcomes = list(
+                predictor.iter_outcomes(registration, replicas, branches, start_orders)
+            )
+            comparison.evidence = find_evidence(registration, replicas, branches, predictor)
         elif predictor is not None and _is_in_newest_metadata(topic_partition, nodes):
-            partition.outcomes = [PartitionOutcome(order) for order in orders]
-            partition.evidence = [_STRAY_MESSAGE]
-        return partition
+            comparison.outcomes = [PartitionOutcome(order) for order in start_orders]
+            comparison.evidence = [_STRAY_MESSAGE]
+        return comparison
 
 
 def _is_in_newest_metadata(
     topic_partition: TopicAndPartition, nodes: Sequence[ClusterNode]
 ) -> bool:
     """Whether the newest of all metadata logs contains a partition."""
-    images = (node.image for node in nodes if node.image is not None)
-    newest_image = max(images, key=attrgetter("recency_key"), default=None)
-    return newest_image is not None and topic_partition in newest_image.partitions
+    cluster_images = (node.cluster_image for node in nodes if node.cluster_image is not None)
+    newest_image = max(cluster_images, key=attrgetter("recency_key"), default=None)
+    return newest_image is not None and topic_partition in newest_image.registration_by_partition
 
 
-def find_deciding_node(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None, list[str]]:
+def find_metadata_node(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None, list[str]]:
     """The node whose metadata log is used, None if there is none, and sentences about the others.
 
     It is the newest log of a controller or, without controllers, the newest copy of a broker.
     """
-    nodes_with_image = [node for node in nodes if node.image is not None]
+    nodes_with_image = [node for node in nodes if node.cluster_image is not None]
     if not nodes_with_image:
         return None, ["no metadata log: also name the controllers' directories"]
     controllers = [node for node in nodes_with_image if is_controller(node, nodes)]
-    deciding_node = max(controllers or nodes_with_image, key=_image_key)
+    metadata_node = max(controllers or nodes_with_image, key=_metadata_recency_key)
     sentences: list[str] = []
     if not controllers:
         sentences.append(
             f"no controller's directory was given: the newest copy of the metadata log is in "
-            f"{deciding_node.display_path}, but a controller may have a newer one"
+            f"{metadata_node.display_path}, but a controller may have a newer one"
         )
     same_cluster_nodes = [
-        node for node in nodes_with_image if node.cluster_id == deciding_node.cluster_id
+        node for node in nodes_with_image if node.cluster_id == metadata_node.cluster_id
     ]
-    newest_node = max(same_cluster_nodes, key=_image_key)
-    if _image_key(newest_node) > _image_key(deciding_node):
+    newest_node = max(same_cluster_nodes, key=_metadata_recency_key)
+    if _metadata_recency_key(newest_node) > _metadata_recency_key(metadata_node):
         sentences.append(
-            f"the controller {deciding_node.display_path} is older than its brokers: its metadata "
+            f"the controller {metadata_node.display_path} is older than its brokers: its metadata "
             "log ends at "
-            f"{_image_key(deciding_node)[1]}, the one in {newest_node.display_path} at "
-            f"{_image_key(newest_node)[1]}; it is an old "
+            f"{_metadata_recency_key(metadata_node)[1]}, the one in {newest_node.display_path} at "
+            f"{_metadata_recency_key(newest_node)[1]}; it is an old "
             "copy or was reformatted: do not start it"
         )
-    return deciding_node, sentences
+    return metadata_node, sentences
 
 
-def _image_key(node: ClusterNode) -> tuple[int, int]:
-    return (-1, 0) if node.image is None else node.image.recency_key
+def _metadata_recency_key(node: ClusterNode) -> tuple[int, int]:
+    return (-1, 0) if node.cluster_image is None else node.cluster_image.recency_key
 
 
 def is_controller(node: ClusterNode, nodes: Sequence[ClusterNode]) -> bool:
     """Whether a node is a controller, by the voters that any metadata log of its cluster names."""
     for other in (node, *nodes):
-        if other.image is not None and other.cluster_id == node.cluster_id and other.image.voters:
-            return node.node_id in other.image.voters
-    return node.image is not None and node.node_id not in node.image.brokers
+        if (
+            other.cluster_image is not None
+            and other.cluster_id == node.cluster_id
+            and other.cluster_image.voter_ids
+        ):
+            return node.node_id in other.cluster_image.voter_ids
+    return (
+        node.cluster_image is not None and node.node_id not in node.cluster_image.broker_by_node_id
+    )
 
 
-def _is_broker(node: ClusterNode, image: ClusterImage) -> bool:
+def _is_admitted_broker(node: ClusterNode, cluster_image: ClusterImage) -> bool:
     """Whether a node is a broker that starts and that the cluster admits."""
     if node.absence_reason is not None or node.node_id is None:
         return False
-    is_registered = node.node_id in image.brokers
-    return is_registered or node.node_id not in image.voters
+    is_registered = node.node_id in cluster_image.broker_by_node_id
+    return is_registered or node.node_id not in cluster_image.voter_ids
 
 
-def classify_nodes(nodes: Sequence[ClusterNode], deciding_node: ClusterNode | None) -> list[str]:
+def reject_foreign_nodes(
+    nodes: Sequence[ClusterNode], metadata_node: ClusterNode | None
+) -> list[str]:
     """Set the `rejection_reason` of nodes that the cluster does not admit; returns sentences about
     them, and about nodes that do not start."""
-    if deciding_node is None or deciding_node.image is None:
+    if metadata_node is None or metadata_node.cluster_image is None:
         return []
-    image = deciding_node.image
+    cluster_image = metadata_node.cluster_image
     owner_by_directory_id = {
         directory_id: registration.node_id
-        for registration in image.brokers.values()
+        for registration in cluster_image.broker_by_node_id.values()
         for directory_id in registration.directory_ids
     }
     node_by_id: dict[int, ClusterNode] = {}
     for node in nodes:
-        registered_owners = {
+        registered_owner_ids = {
             owner_by_directory_id[directory_id]
             for directory_id in node.directory_ids
             if directory_id in owner_by_directory_id
         }
-        if node.cluster_id not in (None, deciding_node.cluster_id):
+        if node.cluster_id not in (None, metadata_node.cluster_id):
             node.rejection_reason = (
-                f"its cluster id is {node.cluster_id}, not {deciding_node.cluster_id}"
+                f"its cluster id is {node.cluster_id}, not {metadata_node.cluster_id}"
             )
-        elif node.node_id is not None and registered_owners - {node.node_id}:
-            owner_id = next(iter(registered_owners - {node.node_id}))
+        elif node.node_id is not None and registered_owner_ids - {node.node_id}:
+            owner_id = next(iter(registered_owner_ids - {node.node_id}))
             node.rejection_reason = f"its directory id is registered to broker {owner_id}"
         elif node.node_id is not None:
             first_node = node_by_id.setdefault(node.node_id, node)
             if first_node is not node:
-                node_registration = image.brokers.get(node.node_id)
+                node_registration = cluster_image.broker_by_node_id.get(node.node_id)
                 registered_directory_ids = (
                     set() if node_registration is None else set(node_registration.directory_ids)
                 )
@@ -317,31 +346,31 @@ def classify_nodes(nodes: Sequence[ClusterNode], deciding_node: ClusterNode | No
     ]
 
 
-def _mark_set_aside(
+def _with_missing_replicas(
     topic_partition: TopicAndPartition,
     replicas: list[DiskReplica],
     nodes: list[ClusterNode],
-    metadata: PartitionRegistration | None,
+    registration: PartitionRegistration | None,
 ) -> list[DiskReplica]:
     """The replicas of a partition, including missing ones; sets `is_set_aside`."""
     for replica in replicas:
         has_other_topic_id = (
-            metadata is not None
+            registration is not None
             and replica.topic_id is not None
-            and replica.topic_id != metadata.topic_id
+            and replica.topic_id != registration.topic_id
         )
-        is_foreign = nodes[replica.node_index].rejection_reason is not None
-        replica.is_set_aside = has_other_topic_id or is_foreign
-    if metadata is None:
+        is_on_rejected_node = nodes[replica.node_index].rejection_reason is not None
+        replica.is_excluded = has_other_topic_id or is_on_rejected_node
+    if registration is None:
         return replicas
-    present_brokers = {
+    present_broker_ids = {
         replica.broker_id
         for replica in replicas
         if nodes[replica.node_index].rejection_reason is None
     }
     missing_replicas = [
         DiskReplica(
-            node.index,
+            node.node_index,
             node.node_id,
             node.directories[0],
             high_watermark=max(
@@ -351,8 +380,8 @@ def _mark_set_aside(
             or None,
         )
         for node in nodes
-        if node.node_id in metadata.leadership.replicas
-        and node.node_id not in present_brokers
+        if node.node_id in registration.leadership.replicas
+        and node.node_id not in present_broker_ids
         and node.rejection_reason is None
     ]
     return sorted(
@@ -366,14 +395,14 @@ def _replicas_of_other_topics(replicas: Sequence[DiskReplica]) -> Iterator[DiskR
     a broker has wins, then the id of the longest log."""
     replicas_by_topic_id: dict[str, list[DiskReplica]] = {}
     for replica in replicas:
-        if replica.topic_id is not None and not replica.is_set_aside:
+        if replica.topic_id is not None and not replica.is_excluded:
             replicas_by_topic_id.setdefault(replica.topic_id, []).append(replica)
 
     def sort_key(topic_replicas: list[DiskReplica]) -> tuple[int, bool, int]:
-        is_owned = any(not replica.is_tiered for replica in topic_replicas)
+        has_broker_replica = any(not replica.is_tiered for replica in topic_replicas)
         return (
             len(topic_replicas),
-            is_owned,
+            has_broker_replica,
             max(replica.log_end or 0 for replica in topic_replicas),
         )
 

@@ -9,7 +9,7 @@ from kfmt_cli.broker.start.offset_intervals import intervals_to_lists
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.replicas.advice import next_steps
 from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison, is_controller
-from kfmt_cli.commands.replicas.lines import show_screen
+from kfmt_cli.commands.replicas.lines import show_cluster_screen
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
 from kfmt_cli.commands.replicas.start_orders import PartitionOutcome
 from kfmt_cli.core.urls import format_display_name
@@ -28,16 +28,16 @@ Row = dict[str, object]
 def show_cluster(run: CommandRun, cluster: OfflineCluster, paths: Sequence[str]) -> None:
     """Show the cluster, and raise the exit code if a partition has a problem."""
     if any(map(_has_problem, cluster.partitions)):
-        run.host.raise_exit_code(ExitCode.FINDINGS)
-    if run.sink.for_people:
-        show_screen(run.sink, cluster, paths)
+        run.output.raise_exit_code(ExitCode.FINDINGS)
+    if run.sink.is_for_people:
+        show_cluster_screen(run.sink, cluster, paths)
         return
-    output_rows(run, cluster, cluster.partitions)
+    output_cluster_rows(run, cluster, cluster.partitions)
     for step in next_steps(cluster, paths):
         run.sink.write_document(NEXT_STEP_ROW, NEXT_STEP_ROW.members_from(step), ())
 
 
-def output_rows(
+def output_cluster_rows(
     run: CommandRun, cluster: OfflineCluster, partitions: Iterable[PartitionComparison]
 ) -> None:
     """Output the rows of the nodes and of some partitions."""
@@ -49,7 +49,7 @@ def output_rows(
             run.sink.write_document(REPLICA_ROW, _replica_row(partition, replica, cluster), ())
         run.sink.write_document(REPLICAS_ROW, _replicas_row(partition, cluster), ())
         for outcome in partition.outcomes:
-            run.sink.write_document(START_ORDER_ROW, _order_row(partition, outcome), ())
+            run.sink.write_document(START_ORDER_ROW, _start_order_row(partition, outcome), ())
 
 
 def _has_problem(partition: PartitionComparison) -> bool:
@@ -65,11 +65,14 @@ def _has_problem(partition: PartitionComparison) -> bool:
 def _directory_rows(node: ClusterNode, cluster: OfflineCluster) -> Iterator[Row]:
     """A row for each log directory of a node; the metadata log is in the first."""
     roles = ["controller"] if is_controller(node, cluster.nodes) else []
-    is_registered = cluster.image is not None and node.node_id in cluster.image.brokers
-    if is_registered or (not roles and node.broker.replicas):
+    is_registered = (
+        cluster.cluster_image is not None
+        and node.node_id in cluster.cluster_image.broker_by_node_id
+    )
+    if is_registered or (not roles and node.broker_directories.replicas):
         roles.insert(0, "broker")
-    for i, directory in enumerate(node.directories):
-        image = node.image if i == 0 else None
+    for directory_index, directory in enumerate(node.directories):
+        cluster_image = node.cluster_image if directory_index == 0 else None
         yield {
             "file": format_display_name(directory.path),
             "node_id": node.node_id,
@@ -77,10 +80,10 @@ def _directory_rows(node: ClusterNode, cluster: OfflineCluster) -> Iterator[Row]
             "cluster_id": node.cluster_id,
             "directory_id": directory.meta_properties.directory_id,
             "clean_shutdown": directory.clean_shutdown_path is not None,
-            "metadata_end_offset": None if image is None else image.log_end_offset,
-            "metadata_epoch": None if image is None else image.last_epoch,
-            "metadata_is_newest": image is not None
-            and image.recency_key == cluster.newest_metadata_key,
+            "metadata_end_offset": None if cluster_image is None else cluster_image.log_end_offset,
+            "metadata_epoch": None if cluster_image is None else cluster_image.last_epoch,
+            "metadata_is_newest": cluster_image is not None
+            and cluster_image.recency_key == cluster.newest_metadata_key,
             "why_not": node.absence_reason,
         }
 
@@ -88,16 +91,16 @@ def _directory_rows(node: ClusterNode, cluster: OfflineCluster) -> Iterator[Row]
 def _replica_row(
     partition: PartitionComparison, replica: DiskReplica, cluster: OfflineCluster
 ) -> Row:
-    metadata = partition.metadata
-    may_lead, why_not = _may_lead(partition, replica, cluster)
-    leadership = None if metadata is None else metadata.leadership
+    registration = partition.registration
+    may_lead, why_not = _election_eligibility(partition, replica, cluster)
+    leadership = None if registration is None else registration.leadership
     return {
         **REPLICA_ROW.members_from(replica),
         "topic": partition.topic_partition[0],
         "partition": partition.topic_partition[1],
         "log_start_offset": replica.log_start,
         "log_end_offset": replica.log_end,
-        "log_end_offset_after_start": 0 if replica.is_set_aside else replica.log_end_after,
+        "log_end_offset_after_start": 0 if replica.is_excluded else replica.predicted_log_end,
         "epochs": intervals_to_lists(replica.epochs),
         "high_watermark_checkpoint": replica.high_watermark,
         "damaged_offsets": intervals_to_lists(replica.damaged_offsets),
@@ -108,7 +111,7 @@ def _replica_row(
     }
 
 
-def _may_lead(
+def _election_eligibility(
     partition: PartitionComparison, replica: DiskReplica, cluster: OfflineCluster
 ) -> tuple[str, str | None]:
     """From which list a replica may be elected, or why it is not."""
@@ -117,18 +120,18 @@ def _may_lead(
         return "no", f"the broker is not admitted: {node.rejection_reason}"
     if node.start_failure_reason is not None:
         return "no", f"the broker does not start: {node.start_failure_reason}"
-    if partition.metadata is None:
+    if partition.registration is None:
         return "no", "the metadata does not contain the partition"
-    leadership = partition.metadata.leadership
+    leadership = partition.registration.leadership
     if replica.broker_id not in leadership.replicas:
         return "no", "the metadata does not assign a replica to the broker"
-    brokers_by_list = {
+    broker_ids_by_list = {
         "isr": leadership.isr,
         "elr": leadership.elr,
         "last_known_leader": leadership.last_known,
     }
-    for list_name, brokers in brokers_by_list.items():
-        if replica.broker_id in brokers:
+    for list_name, broker_ids in broker_ids_by_list.items():
+        if replica.broker_id in broker_ids:
             return list_name, None
     if leadership.allows_unclean_election:
         return "unclean", None
@@ -136,10 +139,12 @@ def _may_lead(
 
 
 def _replicas_row(partition: PartitionComparison, cluster: OfflineCluster) -> Row:
-    metadata, metadata_node = partition.metadata, cluster.metadata_node
-    leadership = None if metadata is None else metadata.leadership
+    registration, metadata_node = partition.registration, cluster.metadata_node
+    leadership = None if registration is None else registration.leadership
     return {
-        **REPLICAS_ROW.members_from(leadership, metadata, partition, partition.replica_branches),
+        **REPLICAS_ROW.members_from(
+            leadership, registration, partition, partition.replica_branches
+        ),
         "topic": partition.topic_partition[0],
         "partition": partition.topic_partition[1],
         "replicas": [] if leadership is None else list(leadership.replicas),
@@ -162,12 +167,12 @@ def _replicas_row(partition: PartitionComparison, cluster: OfflineCluster) -> Ro
     }
 
 
-def _order_row(partition: PartitionComparison, outcome: PartitionOutcome) -> Row:
+def _start_order_row(partition: PartitionComparison, outcome: PartitionOutcome) -> Row:
     alternatives: list[Row] = []
     if not outcome.is_certain:
         alternatives = [
-            {"leader": _leader_or_none(election.leader), "log_end_offset": offset}
-            for election, offset in zip(outcome.elections, outcome.log_end_offsets, strict=True)
+            {"leader": _leader_or_none(election.leader), "log_end_offset": end_offset}
+            for election, end_offset in zip(outcome.elections, outcome.log_end_offsets, strict=True)
         ]
     return {
         "topic": partition.topic_partition[0],
@@ -185,5 +190,5 @@ def _order_row(partition: PartitionComparison, outcome: PartitionOutcome) -> Row
     }
 
 
-def _leader_or_none(node: int) -> int | None:
-    return None if node == NO_LEADER else node
+def _leader_or_none(leader_id: int) -> int | None:
+    return None if leader_id == NO_LEADER else leader_id

@@ -14,9 +14,9 @@ from kfmt_cli.broker.cluster.election import (
     ElectionRules,
     PartitionLeadership,
     StartStage,
-    possible_leaders,
+    predict_possible_leaders,
 )
-from kfmt_cli.broker.cluster.fencing_order import fencing_order
+from kfmt_cli.broker.cluster.fencing_order import predict_fencing_order
 from kfmt_cli.broker.start.offset_intervals import (
     OffsetIntervals,
     count_offsets,
@@ -66,25 +66,25 @@ def parse_order(text: str, node_ids: Set[int]) -> StartOrder:
         id_texts = stage_text.removesuffix("!").split("+")
         if not all(id_text.isdecimal() for id_text in id_texts):
             raise UsageError(f"--order {text}: {stage_text!r} is not a valid stage; {hint}")
-        nodes = tuple(map(int, id_texts))
-        for node in nodes:
-            if node not in node_ids:
-                known_text = ", ".join(map(str, sorted(node_ids))) or "none"
-                hint = f"the given directories belong to brokers {known_text}"
-                raise UsageError(f"--order {text}: no directory of broker {node}; {hint}")
-        stages.append(StartStage(nodes, stage_text.endswith("!")))
+        stage_broker_ids = tuple(map(int, id_texts))
+        for broker_id in stage_broker_ids:
+            if broker_id not in node_ids:
+                known_ids_text = ", ".join(map(str, sorted(node_ids))) or "none"
+                hint = f"the given directories belong to brokers {known_ids_text}"
+                raise UsageError(f"--order {text}: no directory of broker {broker_id}; {hint}")
+        stages.append(StartStage(stage_broker_ids, stage_text.endswith("!")))
     order = StartOrder(text, tuple(stages))
     if len(set(order.nodes)) < len(order.nodes):
         raise UsageError(f"--order {text}: a broker is named twice")
     return order
 
 
-def default_orders(nodes: Sequence[int]) -> Iterator[str]:
+def default_order_texts(broker_ids: Sequence[int]) -> Iterator[str]:
     """The default orders: each broker first, the others after it in turn; then all together."""
-    for i in range(len(nodes)):
-        yield ",".join(map(str, (*nodes[i:], *nodes[:i])))
-    if len(nodes) > 1:
-        yield "+".join(map(str, nodes))
+    for i in range(len(broker_ids)):
+        yield ",".join(map(str, (*broker_ids[i:], *broker_ids[:i])))
+    if len(broker_ids) > 1:
+        yield "+".join(map(str, broker_ids))
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class PartitionOutcome:
 
     order: StartOrder
     elections: list[ElectionResult] = field(default_factory=lambda: [ElectionResult(NO_LEADER)])
-    leaders: Sequence[DiskReplica | None] = (None,)
+    leader_replicas: Sequence[DiskReplica | None] = (None,)
     """The replica of each possible leader."""
     lost_offsets: OffsetIntervals = field(default_factory=list)
     lost_acknowledged_offsets: OffsetIntervals = field(default_factory=list)
@@ -107,15 +107,15 @@ class PartitionOutcome:
     @property
     def leader(self) -> int | None:
         """The leader; None if the partition is offline or the leader is uncertain."""
-        leader = self.elections[0].leader
-        return leader if self.is_certain and leader != NO_LEADER else None
+        leader_id = self.elections[0].leader
+        return leader_id if self.is_certain and leader_id != NO_LEADER else None
 
     @property
     def log_end_offsets(self) -> list[int | None]:
         """The log end offset with each possible leader, None for offline."""
         return [
-            None if election.leader == NO_LEADER else _log_end_after(replica)
-            for election, replica in zip(self.elections, self.leaders, strict=True)
+            None if election.leader == NO_LEADER else _predicted_log_end(replica)
+            for election, replica in zip(self.elections, self.leader_replicas, strict=True)
         ]
 
     @property
@@ -130,86 +130,111 @@ class PartitionOutcome:
         return None in self.log_end_offsets
 
     @property
-    def n_lost(self) -> int:
+    def n_lost_offsets(self) -> int:
         """The number of offsets that are lost at worst."""
         return count_offsets(self.lost_offsets)
 
 
-def _log_end_after(replica: DiskReplica | None) -> int | None:
-    if replica is None or replica.is_set_aside:
+def _predicted_log_end(replica: DiskReplica | None) -> int | None:
+    if replica is None or replica.is_excluded:
         return 0
-    return replica.log_end_after
+    return replica.predicted_log_end
 
 
 @dataclass
 class OutcomePredictor:
     """Predicts the outcomes of start orders in a cluster whose metadata is known."""
 
-    image: ClusterImage
-    nodes: list[ClusterNode]
+    cluster_image: ClusterImage
+    admitted_nodes: list[ClusterNode]
     """The brokers that are admitted."""
-    _results_by_key: dict[object, list[ElectionResult]] = field(default_factory=dict)
+    _elections_by_key: dict[object, list[ElectionResult]] = field(default_factory=dict)
 
     @cached_property
     def broker_ids(self) -> list[int]:
         """The ids of the brokers."""
-        return sorted({node.node_id for node in self.nodes if node.node_id is not None})
+        return sorted({node.node_id for node in self.admitted_nodes if node.node_id is not None})
 
     @cached_property
     def cluster_brokers(self) -> ClusterBrokers:
         """The state of the brokers that elections depend on."""
-        image = self.image
-        epoch_by_broker = {broker.node_id: broker.epoch for broker in image.brokers.values()}
-        unfenced_ids = [broker.node_id for broker in image.brokers.values() if not broker.is_fenced]
-        expiring_ids = fencing_order(
-            list(epoch_by_broker.items()), unfenced_ids, feature_level=image.metadata_version_level
+        cluster_image = self.cluster_image
+        epoch_by_broker = {
+            broker.node_id: broker.epoch for broker in cluster_image.broker_by_node_id.values()
+        }
+        unfenced_ids = [
+            broker.node_id
+            for broker in cluster_image.broker_by_node_id.values()
+            if not broker.is_fenced
+        ]
+        ids_in_fencing_order = predict_fencing_order(
+            list(epoch_by_broker.items()),
+            unfenced_ids,
+            feature_level=cluster_image.metadata_version_level,
         )
-        clean_epoch_by_broker = {node.node_id: node.clean_shutdown_epoch() for node in self.nodes}
-        cleanly_stopped = frozenset(
+        shutdown_epoch_by_broker = {
+            node.node_id: node.read_clean_shutdown_epoch() for node in self.admitted_nodes
+        }
+        cleanly_stopped_ids = frozenset(
             node
             for node, epoch in epoch_by_broker.items()
-            if clean_epoch_by_broker.get(node) == epoch
+            if shutdown_epoch_by_broker.get(node) == epoch
         )
-        voters = image.voters if image.voters & set(image.brokers) else frozenset()
-        rules = ElectionRules(
-            image.has_elr, image.metadata_version_level >= _MIN_FENCING_LEVEL, voters
+        voter_ids = (
+            cluster_image.voter_ids
+            if cluster_image.voter_ids & set(cluster_image.broker_by_node_id)
+            else frozenset()
         )
-        return ClusterBrokers(cleanly_stopped, tuple(expiring_ids), rules)
+        election_rules = ElectionRules(
+            cluster_image.is_elr_enabled,
+            cluster_image.metadata_version_level >= _MIN_FENCING_LEVEL,
+            voter_ids,
+        )
+        return ClusterBrokers(cleanly_stopped_ids, tuple(ids_in_fencing_order), election_rules)
 
     def iter_outcomes(
         self,
-        partition: PartitionRegistration,
+        registration: PartitionRegistration,
         replicas: Sequence[DiskReplica],
         branches: ReplicaBranches,
         orders: Iterable[StartOrder],
     ) -> Iterator[PartitionOutcome]:
         """The outcome of each order for a partition."""
-        offline_directory_nodes = self.brokers_without_directory(partition)
-        replica_by_id = replica_by_broker(replicas)
-        watermarks = [replica.high_watermark or 0 for replica in replica_by_id.values()]
+        offline_directory_nodes = self.brokers_without_directory(registration)
+        replica_by_broker_id = replica_by_broker(replicas)
+        high_watermarks = [replica.high_watermark or 0 for replica in replica_by_broker_id.values()]
         for order in orders:
-            elections = self._elect_leaders(partition.leadership, offline_directory_nodes, order)
-            leaders = [replica_by_id.get(election.leader) for election in elections]
-            outcome = PartitionOutcome(order, elections, leaders)
-            worst_losses = self._worst_losses(outcome, branches)
+            elections = self._elect_leaders(registration.leadership, offline_directory_nodes, order)
+            leader_replicas = [replica_by_broker_id.get(election.leader) for election in elections]
+            outcome = PartitionOutcome(order, elections, leader_replicas)
+            worst_losses = self._find_worst_losses(outcome, branches)
             if worst_losses is not None:
                 outcome.lost_offsets, outcome.returning_offsets = worst_losses
-                below_watermark = [(0, max(watermarks, default=0) - 1)]
+                acknowledged_interval = [(0, max(high_watermarks, default=0) - 1)]
                 outcome.lost_acknowledged_offsets = intersect_intervals(
-                    outcome.lost_offsets, below_watermark
+                    outcome.lost_offsets, acknowledged_interval
                 )
             yield outcome
 
-    def _worst_losses(
+    def _find_worst_losses(
         self, outcome: PartitionOutcome, branches: ReplicaBranches
     ) -> tuple[OffsetIntervals, OffsetIntervals] | None:
         """The lost and the returning offsets with the worst leader; None without any leader."""
         losses = [
-            (branches.offsets_lost_with(replica), branches.offsets_returning_with(replica))
-            for election, replica in zip(outcome.elections, outcome.leaders, strict=True)
+            (
+                branches.offsets_lost_with(leader_replica),
+                branches.offsets_returning_with(leader_replica),
+            )
+            for election, leader_replica in zip(
+                outcome.elections, outcome.leader_replicas, strict=True
+            )
             if election.leader != NO_LEADER
         ]
-        return max(losses, key=lambda pair: count_offsets(pair[0]), default=None)
+        return max(
+            losses,
+            key=lambda lost_and_returning: count_offsets(lost_and_returning[0]),
+            default=None,
+        )
 
     def _elect_leaders(
         self,
@@ -218,24 +243,28 @@ class OutcomePredictor:
         order: StartOrder,
     ) -> list[ElectionResult]:
         cache_key = leadership, offline_directory_nodes, order.text
-        if cache_key not in self._results_by_key:
+        if cache_key not in self._elections_by_key:
             stages = []
             for stage in order.stages:
-                nodes = tuple(node for node in stage.nodes if node in self.broker_ids)
-                if nodes:
-                    stages.append(StartStage(nodes, stage.ends_with_election))
-            self._results_by_key[cache_key] = possible_leaders(
+                stage_broker_ids = tuple(
+                    broker_id for broker_id in stage.nodes if broker_id in self.broker_ids
+                )
+                if stage_broker_ids:
+                    stages.append(StartStage(stage_broker_ids, stage.ends_with_election))
+            self._elections_by_key[cache_key] = predict_possible_leaders(
                 self.cluster_brokers, leadership, offline_directory_nodes, stages
             )
-        return self._results_by_key[cache_key]
+        return self._elections_by_key[cache_key]
 
-    def brokers_without_directory(self, partition: PartitionRegistration) -> frozenset[int]:
+    def brokers_without_directory(self, registration: PartitionRegistration) -> frozenset[int]:
         """The brokers without the log directory that the metadata assigns to their replica."""
-        directory_ids_by_broker = {node.node_id: node.directory_ids for node in self.nodes}
-        pairs = zip(partition.leadership.replicas, partition.directory_ids, strict=False)
+        directory_ids_by_broker = {node.node_id: node.directory_ids for node in self.admitted_nodes}
+        brokers_and_directories = zip(
+            registration.leadership.replicas, registration.directory_ids, strict=False
+        )
         return frozenset(
             broker_id
-            for broker_id, directory_id in pairs
+            for broker_id, directory_id in brokers_and_directories
             if directory_id not in _RESERVED_DIRECTORY_IDS
             and directory_id not in directory_ids_by_broker.get(broker_id, {directory_id})
         )

@@ -18,7 +18,7 @@ from kfmt_cli.cli.options import (
     kafka_version_option,
     now_option,
     optional_paths_argument,
-    parse_stored_path,
+    parse_literal_path,
 )
 from kfmt_cli.errors import UsageError
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 @grouped_command(short_help="Write one HTML page about a disk.")
 @optional_paths_argument
 @click.option(
-    "--to", required=True, metavar="FILE", type=parse_stored_path, help="HTML file to write."
+    "--to", required=True, metavar="FILE", type=parse_literal_path, help="HTML file to write."
 )
 @click.option(
-    "--data", metavar="FILE", type=parse_stored_path, help="Also write the page's data as JSON."
+    "--data", metavar="FILE", type=parse_literal_path, help="Also write the page's data as JSON."
 )
 @click.option(
     "--from",
     "of_jobs",
     multiple=True,
     metavar="DIR",
-    type=parse_stored_path,
+    type=parse_literal_path,
     help="Instead of PATH: use the output of kfmt pipeline in DIR (or DIR/_kfmt). May be repeated "
     "for several jobs.",
 )
@@ -76,15 +76,24 @@ def report(
         raise UsageError("give PATH, or --from with the output of kfmt pipeline")
     try:
         from kfmt_cli.commands.report.command import write_page
-        from kfmt_cli.commands.report.job_report import gather_jobs
+        from kfmt_cli.commands.report.job_report import gather_job_data
         from kfmt_cli.commands.report.report_data import PageCollector
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
     if find_spec("vl_convert") is None:
         raise UsageError("vl_convert is not installed: pip install 'kfmt-cli[report]'")
     run = common.start_run(writes_files=True)
-    gathering = PageCollector(
-        run.host, TopicSettingsResolver(config), now, common.jobs, common.decompression_limit, kafka
+    page_collector = PageCollector(
+        run.output,
+        TopicSettingsResolver(config),
+        now,
+        common.jobs,
+        common.decompression_limit,
+        kafka,
     )
-    gather = partial(gather_jobs, of_jobs) if of_jobs else partial(gathering.gather, paths)
-    write_page(run, gather, to, data, [*paths, *of_jobs], force=force)
+    gather_page_data = (
+        partial(gather_job_data, of_jobs)
+        if of_jobs
+        else partial(page_collector.gather_page_data, paths)
+    )
+    write_page(run, gather_page_data, to, data, [*paths, *of_jobs], force=force)

@@ -16,17 +16,17 @@ from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.commands.check.command import CheckCommand
 from kfmt_cli.commands.check.directory_result import CHECK_RESULT
 from kfmt_cli.commands.check.result_output import show_check_results
-from kfmt_cli.commands.command_run import CommandRun, Progress, RunHost
+from kfmt_cli.commands.command_run import CommandRun, Progress, RunOutput
 from kfmt_cli.commands.python.command_result import NullHost
-from kfmt_cli.commands.replicas.advice import answer_lines
+from kfmt_cli.commands.replicas.advice import start_advice_lines
 from kfmt_cli.commands.replicas.command import ReplicasCommand
-from kfmt_cli.commands.replicas.row_output import output_rows
+from kfmt_cli.commands.replicas.row_output import output_cluster_rows
 from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.retention.command import RetentionCommand
 from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 from kfmt_cli.commands.stat.codec_trial import CodecTrial
 from kfmt_cli.commands.stat.command import BY_PARTITION, BY_TOPIC, StatCommand
-from kfmt_cli.commands.stat.shape_totals import LogNumbersCache, create_shape_factory
+from kfmt_cli.commands.stat.shape_totals import LogSummaryCache, create_shape_factory
 from kfmt_cli.commands.state.command import StateCommand, StateSelection
 from kfmt_cli.commands.state.internal_topics import find_internal_partitions
 from kfmt_cli.commands.txn.command import TxnCommand
@@ -47,35 +47,35 @@ from kfmt_cli.rows.types.log_shape_rows import REPORT_ROW, SEGMENT_MAP_ROW
 CODEC_SAMPLE_BYTES = 16 << 20  # to try other codecs on, over all partitions
 
 # The types of `state` rows that the page needs.
-_STATE_TYPES = frozenset({"group", "committed_offset"})
+_STATE_ROW_TYPES = frozenset({"group", "committed_offset"})
 
 
 class _PageSink(ObjectSink):
     """Collects a command's objects and answers for a page."""
 
     def __init__(
-        self, out: NullHost, data: PageData, is_selected: Callable[[JsonObject], bool]
+        self, out: NullHost, page_data: PageData, is_selected: Callable[[JsonObject], bool]
     ) -> None:
         super().__init__(out)
-        self._data = data
+        self._page_data = page_data
         self._is_selected = is_selected
 
-    def format_line(self, row: JsonObject) -> str:
+    def format_object(self, row: JsonObject) -> str:
         if self._is_selected(row):
-            self._data.add(row)
+            self._page_data.add_object(row)
         return ""
 
     def add_answer(self, text: str) -> None:
-        self._data.answers.append(text)
+        self._page_data.answers.append(text)
 
     def add_next_steps(self, steps: Sequence[NextStep]) -> None:
-        self._data.steps = steps
+        self._page_data.next_steps = steps
 
 
 class _ProgressOnlyHost(NullHost):
     """A host that shows only progress."""
 
-    def __init__(self, host: RunHost) -> None:
+    def __init__(self, host: RunOutput) -> None:
         super().__init__()
         self._host = host
 
@@ -89,158 +89,167 @@ class _ProgressOnlyHost(NullHost):
 class PageCollector:
     """Collects a page's data."""
 
-    host: RunHost
-    settings: TopicSettingsResolver
-    now: int
+    host: RunOutput
+    settings_resolver: TopicSettingsResolver
+    current_time_ms: int
     """Current time in milliseconds."""
     jobs: int = 1
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    kafka: PredictedVersion | None = None
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    explicit_version: PredictedVersion | None = None
     """The broker's version that the user named."""
-    data: PageData = field(default_factory=PageData)
+    page_data: PageData = field(default_factory=PageData)
 
-    def gather(self, paths: tuple[str, ...]) -> PageData:
+    def gather_page_data(self, paths: tuple[str, ...]) -> PageData:
         """Collect the data of some paths; raises UsageError."""
         user_paths = resolve_all_paths(paths)
         partitions = find_partitions(user_paths, lambda _: None, lambda _: None)
-        log_numbers = LogNumbersCache(
+        log_summaries = LogSummaryCache(
             create_shape_factory([log for partition in partitions for log in partition.logs])
         )
-        check = partial(self._check, user_paths=user_paths, log_numbers=log_numbers)
-        self._run_command(check, CHECK_RESULT, is_selected=lambda _: True)
-        self._run_command(partial(self._stat, user_paths=user_paths, log_numbers=log_numbers))
+        run_check = partial(self._check_paths, user_paths=user_paths, log_summaries=log_summaries)
+        self._run_command(run_check, CHECK_RESULT, is_selected=lambda _: True)
         self._run_command(
-            partial(self._txn, partitions=partitions), is_selected=_is_transaction_row
+            partial(self._collect_statistics, user_paths=user_paths, log_summaries=log_summaries)
         )
-        self._run_command(partial(self._retention, user_paths=user_paths))
         self._run_command(
-            partial(self._state, user_paths=user_paths),
-            is_selected=lambda row: row["type"] in _STATE_TYPES,
+            partial(self._find_transactions, partitions=partitions), is_selected=_is_transaction_row
         )
-        add_page_row(self.data, paths, self.now)
-        return self.data
+        self._run_command(partial(self._predict_retention, user_paths=user_paths))
+        self._run_command(
+            partial(self._replay_group_state, user_paths=user_paths),
+            is_selected=lambda row: row["type"] in _STATE_ROW_TYPES,
+        )
+        add_page_row(self.page_data, paths, self.current_time_ms)
+        return self.page_data
 
     def _run_command(
         self,
         command: Callable[[CommandRun], object],
-        type_: FileResultType | None = None,
+        result_type: FileResultType | None = None,
         is_selected: Callable[[JsonObject], bool] | None = None,
     ) -> None:
         """Run a command and collect its output. is_selected: whether to keep an object; by default
         all except findings, which come from `check`."""
         host = _ProgressOnlyHost(self.host)
-        sink = _PageSink(host, self.data, is_selected or _is_no_finding)
-        command(CommandRun(host, sink, type_))
-        sink.flush()
+        sink = _PageSink(host, self.page_data, is_selected or _is_not_finding)
+        command(CommandRun(host, sink, result_type))
+        sink.flush_texts()
         for message in host.notes:
-            self.data.add_messages(message)
-        self.data.exit_code = max(self.data.exit_code, host.exit_code)
+            self.page_data.add_message_lines(message)
+        self.page_data.exit_code = max(self.page_data.exit_code, host.exit_code)
 
-    def _check(
-        self, run: CommandRun, user_paths: Sequence[InputPath | str], log_numbers: LogNumbersCache
+    def _check_paths(
+        self, run: CommandRun, user_paths: Sequence[InputPath | str], log_summaries: LogSummaryCache
     ) -> None:
         check_command = CheckCommand(
             run,
             self.jobs,
-            self.limit,
-            explicit_version=self.kafka,
-            with_fingerprints=True,
-            log_counts=log_numbers,
+            self.decompression_limit,
+            explicit_version=self.explicit_version,
+            needs_fingerprints=True,
+            log_summaries=log_summaries,
         )
         run.sink.begin_results(CHECK_RESULT)
         results = check_command.check_paths(user_paths)
         show_check_results(run, results)
         if len(results.brokers) > 1:
-            cluster = ReplicasCommand(run, self.jobs, self.limit).compare_results(results)
-            if cluster.predictor is None or len(cluster.predictor.broker_ids) < 2:
+            offline_cluster = ReplicasCommand(
+                run, self.jobs, self.decompression_limit
+            ).compare_checked_replicas(results)
+            if offline_cluster.predictor is None or len(offline_cluster.predictor.broker_ids) < 2:
                 return
-            self.data.cluster = [*answer_lines(cluster), *cluster.evidence]
-            output_rows(
+            self.page_data.cluster_answers = [
+                *start_advice_lines(offline_cluster),
+                *offline_cluster.evidence,
+            ]
+            output_cluster_rows(
                 run,
-                cluster,
-                [partition for partition in cluster.partitions if partition.needs_decision],
+                offline_cluster,
+                [partition for partition in offline_cluster.partitions if partition.needs_decision],
             )
 
-    def _stat(
-        self, run: CommandRun, user_paths: Sequence[InputPath | str], log_numbers: LogNumbersCache
+    def _collect_statistics(
+        self, run: CommandRun, user_paths: Sequence[InputPath | str], log_summaries: LogSummaryCache
     ) -> None:
-        files_with_findings = frozenset(row.file for row in self.data.rows_of_type("finding"))
+        files_with_findings = frozenset(row.file for row in self.page_data.rows_of_type("finding"))
         stat_command = StatCommand(
             run,
             (BY_PARTITION, BY_TOPIC),
-            what_if=tuple(map(CodecTrial, COMPRESSORS)),
+            trials=tuple(map(CodecTrial, COMPRESSORS)),
             jobs=self.jobs,
-            limit=self.limit,
+            decompression_limit=self.decompression_limit,
             shows_shapes=True,
             first_mapped_files=files_with_findings,
-            log_numbers=log_numbers,
-            codec_sample_bytes=CODEC_SAMPLE_BYTES,
-            settings=self.settings,
-            now=self.now,
+            log_summaries=log_summaries,
+            trial_bytes=CODEC_SAMPLE_BYTES,
+            settings_resolver=self.settings_resolver,
+            current_time_ms=self.current_time_ms,
         )
         stat_command.show_paths(user_paths)
 
-    def _retention(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
-        RetentionCommand(run, self.settings, self.now, reports_skipped_partitions=False).show_paths(
-            user_paths
-        )
+    def _predict_retention(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
+        RetentionCommand(
+            run, self.settings_resolver, self.current_time_ms, reports_skipped_partitions=False
+        ).show_paths(user_paths)
 
-    def _state(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
+    def _replay_group_state(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
         partitions = find_internal_partitions(user_paths, None, lambda _: None)
         group_partitions = [
             partition for partition in partitions if partition.topic == GROUPS_TOPIC
         ]
-        StateCommand(run, StateSelection(), self.limit).show_partitions(group_partitions)
+        StateCommand(run, StateSelection(), self.decompression_limit).show_partitions(
+            group_partitions
+        )
 
-    def _txn(self, run: CommandRun, partitions: Sequence[Partition]) -> None:
+    def _find_transactions(self, run: CommandRun, partitions: Sequence[Partition]) -> None:
         """Search for transactions only in partitions with transactional or control batches."""
-        partition_rows = self.data.partitions
+        partition_rows = self.page_data.partition_rows
         names_with_transactions = {
             row.file for row in partition_rows if row.transactional_batches or row.control_batches
         }
         txn_command = TxnCommand(run)
         for partition in partitions:
             if partition.name in names_with_transactions:
-                with run.catch_unreadable():
+                with run.catch_input_errors():
                     txn_command.show_partition(partition)
 
 
-def _is_no_finding(row: JsonObject) -> bool:
+def _is_not_finding(row: JsonObject) -> bool:
     return row["type"] not in (FINDING_ROW.name, SUPPRESSED_FINDINGS_ROW.name)
 
 
 def _is_transaction_row(row: JsonObject) -> bool:
     """Whether a row is neither a finding nor a summary of a partition without transactions."""
     if row["type"] != "transactions":
-        return _is_no_finding(row)
+        return _is_not_finding(row)
     return bool(row["committed"] or row["aborted"] or row["open"])
 
 
-def add_page_row(data: PageData, paths: tuple[str, ...], now: int) -> None:
-    """Add the page's own row, after all other data. now: in milliseconds."""
-    rows = data.partitions
-    n_logs = sum(row.segments for row in rows)
-    if n_logs > (n_segment_maps := len(data.rows_of_type(SEGMENT_MAP_ROW.name))):
-        data.left_out[SEGMENT_MAP_ROW.name] = n_logs - n_segment_maps
-    min_timestamps = (row.min_timestamp for row in rows if row.min_timestamp is not None)
-    max_timestamps = (row.max_timestamp for row in rows if row.max_timestamp is not None)
-    data.add_row(
+def add_page_row(page_data: PageData, paths: tuple[str, ...], current_time_ms: int) -> None:
+    """Add the page's own row, after all other data. current_time_ms: in milliseconds."""
+    partition_rows = page_data.partition_rows
+    n_logs = sum(row.segments for row in partition_rows)
+    if n_logs > (n_segment_maps := len(page_data.rows_of_type(SEGMENT_MAP_ROW.name))):
+        page_data.n_omitted_by_type[SEGMENT_MAP_ROW.name] = n_logs - n_segment_maps
+    min_timestamps = (row.min_timestamp for row in partition_rows if row.min_timestamp is not None)
+    max_timestamps = (row.max_timestamp for row in partition_rows if row.max_timestamp is not None)
+    page_data.add_row(
         REPORT_ROW,
         {
             "paths": list(paths),
             "version": __version__,
             "json_version": CONTRACT_VERSION,
             "made_at": now_ms(),
-            "now": now,
-            "topics": len({row.topic for row in rows}),
-            "partitions": len(rows),
+            "now": current_time_ms,
+            "topics": len({row.topic for row in partition_rows}),
+            "partitions": len(partition_rows),
             "segments": n_logs,
-            "bytes": sum(row.bytes for row in rows),
-            "records": sum(row.records or 0 for row in rows),
+            "bytes": sum(row.bytes for row in partition_rows),
+            "records": sum(row.records or 0 for row in partition_rows),
             "min_timestamp": min(min_timestamps, default=None),
             "max_timestamp": max(max_timestamps, default=None),
-            "answers": [*data.answers, *step_lines(data.steps, NO_COLOUR)],
-            "left_out": dict(data.left_out),
-            "said": list(data.message_lines),
+            "answers": [*page_data.answers, *step_lines(page_data.next_steps, NO_COLOUR)],
+            "left_out": dict(page_data.n_omitted_by_type),
+            "said": list(page_data.message_lines),
         },
     )

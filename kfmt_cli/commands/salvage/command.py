@@ -10,9 +10,9 @@ from pathlib import PurePath
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     CheckpointError,
-    NumberError,
+    CheckpointNumberError,
     read_checkpoint_offsets,
-    read_valid_epochs,
+    read_valid_epoch_entries,
 )
 from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
 from kfmt_cli.broker.start.offset_intervals import (
@@ -46,21 +46,21 @@ from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import Finding, FindingCollector, is_error
 from kfmt_cli.render.style import (
-    escape_terminal,
+    escape_unprintable,
     format_count,
     format_first_ranges,
-    format_grouped,
+    format_thousands,
 )
 from kfmt_cli.rows.documents import HOLE_ROW, MISSING_OFFSETS_ROW, REARRANGED_ROW
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.writers.derived_files import write_missing_files
 from kfmt_cli.writers.output import (
-    Staging,
+    StagingDirectory,
     check_source_and_destination,
     copy_file,
     copy_times,
+    open_staging_directory,
     require_free_space,
-    stage_output,
 )
 from kfmt_cli.writers.rebuilt_log import RebuildOptions, rebuild_files
 from kfmt_cli.writers.salvage.arrangement_writer import (
@@ -68,9 +68,9 @@ from kfmt_cli.writers.salvage.arrangement_writer import (
     RearrangementPlan,
     iter_log_results,
     plan_rearrangement,
-    write_rearranged,
+    write_rearranged_logs,
 )
-from kfmt_cli.writers.salvage.holes import NO_END, LogHole, OffsetGaps, SalvageCounts
+from kfmt_cli.writers.salvage.holes import NO_NEXT_OFFSET, LogHole, OffsetGaps, SalvageCounts
 from kfmt_cli.writers.salvage.salvager import Salvager, ScannedLog, find_offset_range
 from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
 
@@ -80,7 +80,7 @@ SALVAGE_RESULT = FileResultType(
     {"batches": 9, "batches_after": 13, "holes": 7, "bytes": 14, "bytes_after": 14},
 )
 INDEX_SUFFIXES = (OFFSET_INDEX_KIND.suffix, TIME_INDEX_KIND.suffix)
-MAX_LOST_RANGES = 10  # ranges of lost bytes in a message
+MAX_SHOWN_RANGES = 10  # ranges of lost bytes in a message
 SPARE_BYTES = 1 << 20  # for indexes and directories
 
 
@@ -89,7 +89,7 @@ class SalvageCommand:
     """One call of `salvage`."""
 
     run: CommandRun
-    limit: DecompressionLimit
+    decompression_limit: DecompressionLimit
     jobs: int
     index_interval_bytes: int
     recovers_records: bool = False
@@ -105,7 +105,7 @@ class SalvageCommand:
     """Partitions with dropped data."""
     _buffered_holes: list[tuple[dict[str, object], str]] = field(default_factory=list)
     _unreadable_parts: UnreadableParts = field(default_factory=UnreadableParts)
-    _staging: Staging = field(init=False)
+    _staging: StagingDirectory = field(init=False)
     _progress: Progress = field(init=False)
 
     def salvage(self, source: str, destination: str) -> None:
@@ -118,7 +118,7 @@ class SalvageCommand:
             partitions = self._source.rename_partitions(partitions, source, self.topic)
         logs = [log for partition in partitions for log in (*partition.logs, *partition.other_logs)]
         if not logs:
-            hint = " that could be read" if run.summary.n_unread else ""
+            hint = " that could be read" if run.summary.n_unread_inputs else ""
             if self._source.n_deleted_logs:
                 hint += "; use --deleted to include .deleted logs"
             raise InputError(f"{format_display_name(source)}: no log segments{hint}")
@@ -126,8 +126,8 @@ class SalvageCommand:
         require_free_space(destination, total_bytes + SPARE_BYTES)
         run.sink.begin_results(SALVAGE_RESULT)
         with (
-            run.host.progress(total_bytes) as self._progress,
-            stage_output(destination) as self._staging,
+            run.output.progress(total_bytes) as self._progress,
+            open_staging_directory(destination) as self._staging,
         ):
             run.report_leftovers(self._staging.removed_leftovers)
             for file, directory in self._source.files_to_copy:
@@ -135,9 +135,9 @@ class SalvageCommand:
             for partition in partitions:
                 self._salvage_partition(partition)
             for log in logs:
-                self._report_unreadable(log)
+                self._report_unreadable_bytes(log)
             if self._has_no_batches:
-                self._staging.reject()
+                self._staging.prevent_commit()
         run.finish()
         self._show_summary(destination)
 
@@ -149,31 +149,31 @@ class SalvageCommand:
 
     def _copy_if_undamaged(self, file: InputFile, output_name: str) -> None:
         """Copy a file if it is undamaged; reports it if it cannot be read."""
-        with self.run.catch_unreadable():
-            is_damaged, findings = self._examine_file(file)
+        with self.run.catch_input_errors():
+            is_damaged, findings = self._find_damage(file)
             if not is_damaged:
                 copy_file(self._staging, file, output_name)
                 return
-            self.run.sink.note(f"not copied: {escape_terminal(file.name)}: damaged\n")
+            self.run.sink.write_to_stderr(f"not copied: {escape_unprintable(file.name)}: damaged\n")
             collector = FindingCollector(self.run.max_findings)
             self.run.report_findings(findings, collector)
-            self.run.report_suppressed(file.name, collector)
-            self.run.summary.n_damaged += 1
+            self.run.report_suppressed_findings(file.name, collector)
+            self.run.summary.n_damaged_files += 1
             self.run.summary.totals.errors += max(1, sum(map(is_error, findings)))
-            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+            self.run.output.raise_exit_code(ExitCode.FINDINGS)
 
-    def _examine_file(self, file: InputFile) -> tuple[bool, list[Finding]]:
+    def _find_damage(self, file: InputFile) -> tuple[bool, list[Finding]]:
         """Whether a file has errors, or a broker does not start with it; its findings."""
-        if file.kind.read is not None:
+        if file.kind.reader is not None:
             findings = list(file.read_contents().findings)
         else:
-            findings = list(LogChecker(True, self.limit, 0).iter_findings(file))
+            findings = list(LogChecker(True, self.decompression_limit, 0).iter_findings(file))
         try:
             if file.path.endswith(LEADER_EPOCH_CHECKPOINT):
-                read_valid_epochs(file)
+                read_valid_epoch_entries(file)
             elif file.path.endswith(LOG_START_CHECKPOINT):
                 read_checkpoint_offsets(file)
-        except (CheckpointError, NumberError):
+        except (CheckpointError, CheckpointNumberError):
             return True, findings
         return any(map(is_error, findings)), findings
 
@@ -182,18 +182,18 @@ class SalvageCommand:
         range_by_path: OffsetRangeByPath = {}
         logs = (*partition.logs, *partition.other_logs)
         for file in logs:
-            with self.run.catch_unreadable():
+            with self.run.catch_input_errors():
                 range_by_path[file.path] = find_offset_range(
-                    file, self.limit, self._unreadable_parts
+                    file, self.decompression_limit, self._unreadable_parts
                 )
         self._has_unread_logs |= len(range_by_path) < len(logs)
         for other_log in partition.other_logs:
             if other_log.path in range_by_path and range_by_path[other_log.path] is None:
                 self._skip_log(other_log)
         if is_in_order(partition, range_by_path):
-            written_logs = self._write_in_order(partition, range_by_path)
+            written_logs = self._write_ordered_logs(partition, range_by_path)
         else:
-            written_logs = self._write_rearranged(partition, range_by_path)
+            written_logs = self._write_rearranged_logs(partition, range_by_path)
         if not written_logs:
             return
         offset_gaps = OffsetGaps(min(base_offset_in_name(file) or 0 for file in logs) - 1)
@@ -220,7 +220,7 @@ class SalvageCommand:
         }
         ranges_text = format_first_ranges(gaps, self.run.max_findings)
         line = (
-            f"{escape_terminal(partition.display_path)}: "
+            f"{escape_unprintable(partition.display_path)}: "
             f"{format_count(n_missing, 'offset')} missing: {ranges_text}\n"
         )
         is_shown = partition.display_path in self._partitions_with_holes or not self._is_compacted(
@@ -228,21 +228,21 @@ class SalvageCommand:
         )
         self.run.sink.write_document(MISSING_OFFSETS_ROW, row, [line] if is_shown else [])
 
-    def _report_unreadable(self, log: InputFile) -> None:
+    def _report_unreadable_bytes(self, log: InputFile) -> None:
         """Report the bytes of a log that cannot be read."""
-        unreadable_ranges = self._unreadable_parts.file_ranges(log).ranges
+        unreadable_ranges = self._unreadable_parts.unreadable_ranges(log).ranges
         if not unreadable_ranges:
             return
         error = unreadable_ranges[0].error
         ranges_text = format_first_ranges(
             merge_intervals((range_.start, range_.end - 1) for range_ in unreadable_ranges),
-            MAX_LOST_RANGES,
+            MAX_SHOWN_RANGES,
         )
         message = f"{log.name} bytes {ranges_text}: cannot be read: {error.reason}"
-        self.run.report_unreadable(message if error.reason else str(error))
+        self.run.report_input_error(message if error.reason else str(error))
 
     def _is_compacted(self, partition: SalvagedPartition) -> bool:
-        with self.run.catch_unreadable():
+        with self.run.catch_input_errors():
             return partition.is_compacted
         return False
 
@@ -250,46 +250,50 @@ class SalvageCommand:
         """Note or count a file without undamaged batches as not copied."""
         if is_swap_file(log):
             reason = "leftover of an interrupted segment replacement, with no undamaged batches"
-            self.run.sink.note(f"not copied: {escape_terminal(log.name)}: {reason}\n")
+            self.run.sink.write_to_stderr(f"not copied: {escape_unprintable(log.name)}: {reason}\n")
         else:
-            self._source.n_other_logs += 1
+            self._source.n_skipped_logs += 1
 
-    def _write_in_order(
+    def _write_ordered_logs(
         self, partition: SalvagedPartition, range_by_path: OffsetRangeByPath
     ) -> list[InputFile]:
         """Write the logs of a partition whose batches are in order; returns the written logs."""
         logs = partition.logs
         written_logs: list[InputFile] = []
-        salvager = Salvager(self.limit, self.jobs, self.recovers_records, self._unreadable_parts)
+        salvager = Salvager(
+            self.decompression_limit, self.jobs, self.recovers_records, self._unreadable_parts
+        )
         empty_paths = {path for path, offset_range in range_by_path.items() if offset_range is None}
         for i, log in enumerate(logs):
             if log.path not in range_by_path:
                 continue
             later_base_offsets = (
-                log.base_or_zero for log in logs[i + 1 :] if log.path not in empty_paths
+                log.base_offset_or_zero for log in logs[i + 1 :] if log.path not in empty_paths
             )
             output_name = str(partition.output_directory / PurePath(log.path).name)
             salvage_counts = self._salvage_log(
-                salvager, log, output_name, next(later_base_offsets, NO_END)
+                salvager, log, output_name, next(later_base_offsets, NO_NEXT_OFFSET)
             )
             if salvage_counts is None:
                 continue
             # An empty last segment sets the log end offset.
-            sets_log_end = i + 1 == len(logs) and log.base_or_zero > salvager.last_offset
+            sets_log_end = i + 1 == len(logs) and log.base_offset_or_zero > salvager.last_offset
             if salvage_counts.batches_after or sets_log_end:
                 written_logs.append(self._written_log(output_name))
             else:
                 (self._staging.directory / output_name).unlink()
         return written_logs
 
-    def _written_log(self, name: str) -> InputFile:
-        return classify_file(str(self._staging.directory / name), name)
+    def _written_log(self, output_name: str) -> InputFile:
+        return classify_file(str(self._staging.directory / output_name), output_name)
 
-    def _write_rearranged(
+    def _write_rearranged_logs(
         self, partition: SalvagedPartition, range_by_path: OffsetRangeByPath
     ) -> list[InputFile]:
         """Write the logs of a partition with batches out of order; returns the written logs."""
-        salvager = Salvager(self.limit, self.jobs, self.recovers_records, self._unreadable_parts)
+        salvager = Salvager(
+            self.decompression_limit, self.jobs, self.recovers_records, self._unreadable_parts
+        )
         scanned_logs: list[ScannedLog] = []
         results: list[FileResult] = []
         for log in (*partition.logs, *partition.other_logs):
@@ -297,23 +301,23 @@ class SalvageCommand:
                 continue
             result = FileResult(SALVAGE_RESULT, log.name, LOG_KIND.name)
             base_offset, on_progress = base_offset_in_name(log) or 0, self._progress.on_progress
-            with self.run.catch_unreadable():
+            with self.run.catch_input_errors():
                 scanned_logs.append(
-                    salvager.scan(
+                    salvager.scan_log(
                         log, base_offset, is_swap_file(log), result.add_findings, on_progress
                     )
                 )
                 results.append(result)
         plan = plan_rearrangement(scanned_logs)
         empty_base_offsets = (
-            log.base_or_zero for log in partition.logs if range_by_path.get(log.path) is None
+            log.base_offset_or_zero for log in partition.logs if range_by_path.get(log.path) is None
         )
-        last_empty_base = max(empty_base_offsets, default=0)
-        log_names, conflicting_names = write_rearranged(
-            self._staging, str(partition.output_directory), plan, last_empty_base
+        last_empty_base_offset = max(empty_base_offsets, default=0)
+        log_names, conflict_log_names = write_rearranged_logs(
+            self._staging, str(partition.output_directory), plan, last_empty_base_offset
         )
-        for name in conflicting_names:
-            self._write_indexes(self._written_log(name), PurePath(name).parent)
+        for log_name in conflict_log_names:
+            self._write_indexes(self._written_log(log_name), PurePath(log_name).parent)
         for scanned_log, result, (salvage_counts, holes) in zip(
             scanned_logs, results, iter_log_results(plan), strict=True
         ):
@@ -330,11 +334,11 @@ class SalvageCommand:
                 [log],
                 RebuildOptions(self.index_interval_bytes),
                 lambda _: None,
-                no_earlier_producers=True,
+                has_no_earlier_producers=True,
             ):
-                for name, data in rebuilt_log.files.items():
-                    if data is not None and name.endswith(INDEX_SUFFIXES):
-                        self._staging.write_file(str(directory / name), data)
+                for index_name, index_bytes in rebuilt_log.files.items():
+                    if index_bytes is not None and index_name.endswith(INDEX_SUFFIXES):
+                        self._staging.write_file(str(directory / index_name), index_bytes)
 
     def _report_arrangement(self, partition: SalvagedPartition, plan: RearrangementPlan) -> None:
         """Report the conflicting batches and the dropped duplicates."""
@@ -349,7 +353,7 @@ class SalvageCommand:
             "file": partition.display_path,
             "aside_batches": n_conflicting_batches,
             "aside": str(conflict_directory) if n_conflicting_batches else None,
-            "copies": arrangement.n_copies,
+            "copies": arrangement.n_dropped_copies,
         }
         lines = []
         if n_conflicting_batches:
@@ -357,12 +361,15 @@ class SalvageCommand:
                 n_conflicting_batches, "undamaged batch", "undamaged batches"
             )
             lines.append(
-                f"   written to {escape_terminal(str(conflict_directory))}: {batches_text} whose "
+                f"   written to {escape_unprintable(str(conflict_directory))}: {batches_text} "
+                "whose "
                 "offsets\n"
             )
             lines.append("   conflict with the rest\n")
-        if arrangement.n_copies:
-            copies_text = format_count(arrangement.n_copies, "duplicate batch", "duplicate batches")
+        if arrangement.n_dropped_copies:
+            copies_text = format_count(
+                arrangement.n_dropped_copies, "duplicate batch", "duplicate batches"
+            )
             lines.append(f"   {copies_text} kept once\n")
         self.run.sink.write_document(REARRANGED_ROW, row, lines)
 
@@ -383,12 +390,12 @@ class SalvageCommand:
         )
         open_first_offsets = open_first_offsets[open_first_offsets >= 0]
         if len(open_first_offsets):
-            prefix = "" if directory_name == "." else f"{escape_terminal(directory_name)}: "
+            prefix = "" if directory_name == "." else f"{escape_unprintable(directory_name)}: "
             open_text = (
                 f"{prefix}{format_count(len(open_first_offsets), 'open transaction')} at the end"
             )
             effect_text = f"read_committed consumers stop at offset {open_first_offsets.min()}"
-            self.run.sink.note(f"{open_text}: {effect_text}; see kfmt txn\n")
+            self.run.sink.write_to_stderr(f"{open_text}: {effect_text}; see kfmt txn\n")
 
     def _salvage_log(
         self, salvager: Salvager, log: InputFile, output_name: str, next_base_offset: int
@@ -399,10 +406,10 @@ class SalvageCommand:
         def on_hole(hole: LogHole) -> None:
             self._report_hole(log, hole)
 
-        with self.run.catch_unreadable():
+        with self.run.catch_input_errors():
             with self._staging.create_file(output_name) as output_file:
                 on_progress = self._progress.on_progress
-                salvage_counts = salvager.salvage(
+                salvage_counts = salvager.salvage_log(
                     log,
                     next_base_offset,
                     output_file.write,
@@ -422,7 +429,7 @@ class SalvageCommand:
         result.counts = {
             attribute: getattr(salvage_counts, attribute) for attribute in COUNTED_ATTRIBUTES
         }
-        self.run.handle_all(iter_result_events(result))
+        self.run.handle_events(iter_result_events(result))
         for row, line in self._buffered_holes:
             self.run.sink.write_document(HOLE_ROW, row, [line])
         if self._buffered_holes and salvage_counts.holes > len(self._buffered_holes):
@@ -442,7 +449,7 @@ class SalvageCommand:
         if hole.reencoded:
             records_text = format_count(hole.reencoded, "record")
             offsets_text += f" except for {records_text}, recovered and re-encoded"
-        n_unreadable_bytes = self._unreadable_parts.file_ranges(log).count_unreadable_bytes(
+        n_unreadable_bytes = self._unreadable_parts.unreadable_ranges(log).count_unreadable_bytes(
             hole.position, hole.size
         )
         reasons = list(hole.codes)
@@ -455,36 +462,34 @@ class SalvageCommand:
             "codes": list(hole.codes),
             "unread_bytes": n_unreadable_bytes or None,
         }
-        line = (
-            f"{escape_terminal(log.name)}: dropped {byte_range_text}: "
-            f"{offsets_text}{reasons_text}\n"
-        )
+        name = escape_unprintable(log.name)
+        line = f"{name}: dropped {byte_range_text}: {offsets_text}{reasons_text}\n"
         self._partitions_with_holes.add(log.name.rpartition(os.sep)[0])
-        if not self.run.sink.for_people:
+        if not self.run.sink.is_for_people:
             self.run.sink.write_document(HOLE_ROW, row, [line])
         elif len(self._buffered_holes) < self.run.max_findings:
             self._buffered_holes.append((row, line))
 
     def _show_summary(self, destination: str) -> None:
-        if self._source.n_other_logs:
+        if self._source.n_skipped_logs:
             singular = "log whose name is not a segment name"
             plural = "logs whose names are not segment names"
             hint = "; use --deleted to include .deleted logs" if self._source.n_deleted_logs else ""
-            self.run.sink.note(
-                f"not copied: {format_count(self._source.n_other_logs, singular, plural)}{hint}\n"
+            self.run.sink.write_to_stderr(
+                f"not copied: {format_count(self._source.n_skipped_logs, singular, plural)}{hint}\n"
             )
         if self._has_no_batches:
-            self.run.sink.note(
-                f"kfmt: {escape_terminal(destination)} not written: no undamaged batches found\n"
+            self.run.sink.write_to_stderr(
+                f"kfmt: {escape_unprintable(destination)} not written: no undamaged batches found\n"
             )
             return
         totals = self.run.summary.totals
         total_text = format_count(totals.batches, "batch", "batches")
-        destination_text = escape_terminal(format_display_name(destination))
+        destination_text = escape_unprintable(format_display_name(destination))
         # A batch truncated by the end of its file is not among the batches that were counted.
         n_salvaged = min(totals.batches_after, totals.batches)
         summary_text = (
-            f"salvaged {format_grouped(n_salvaged)} of {total_text} into {destination_text}"
+            f"salvaged {format_thousands(n_salvaged)} of {total_text} into {destination_text}"
         )
         details_text = f"; {format_count(totals.holes, 'hole')}" if totals.holes else "; no holes"
         if self._n_missing_offsets:

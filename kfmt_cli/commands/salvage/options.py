@@ -10,7 +10,7 @@ from kfmt_cli.cli.options import (
     common_options,
     index_interval_option,
     parse_input_path,
-    parse_stored_path,
+    parse_literal_path,
     private_key_option,
     validate_topic_name,
 )
@@ -19,7 +19,7 @@ from kfmt_cli.cli.options import (
 @grouped_command(name="salvage", short_help="Copy every undamaged batch into new logs.")
 @private_key_option
 @click.argument("source", metavar="SRC", type=parse_input_path)
-@click.argument("destination", metavar="DST", type=parse_stored_path)
+@click.argument("destination", metavar="DST", type=parse_literal_path)
 @click.option(
     "--records",
     is_flag=True,

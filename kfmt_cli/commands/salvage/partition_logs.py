@@ -33,7 +33,7 @@ class SalvagedPartition:
         return log_partition_directory([*self.logs, *self.other_logs][0].path)
 
     @property
-    def topic_and_partition(self) -> tuple[str | None, int | None]:
+    def topic_partition(self) -> tuple[str | None, int | None]:
         """The topic and partition in the name of their directory in SRC."""
         return parse_topic_partition(self._source_directory.name)
 
@@ -41,9 +41,7 @@ class SalvagedPartition:
     def is_compacted(self) -> bool:
         """Whether the topic is compacted, according to the metadata log next to it; raises
         InputError."""
-        return (
-            is_topic_compacted(self.topic_and_partition[0], self._source_directory.parent) is True
-        )
+        return is_topic_compacted(self.topic_partition[0], self._source_directory.parent) is True
 
     @property
     def display_path(self) -> str:
@@ -77,14 +75,14 @@ def is_in_order(partition: SalvagedPartition, range_by_path: OffsetRangeByPath) 
         offset_range = range_by_path.get(log.path)
         if offset_range is None:
             continue
-        base_offset = log.base_or_zero
+        base_offset = log.base_offset_or_zero
         if (
             not offset_range.is_ordered
-            or offset_range.first < base_offset
+            or offset_range.first_offset < base_offset
             or base_offset <= last_offset
         ):
             return False
-        if offset_range.last - base_offset > MAX_RELATIVE_OFFSET:
+        if offset_range.last_offset - base_offset > MAX_RELATIVE_OFFSET:
             return False
-        last_offset = offset_range.last
+        last_offset = offset_range.last_offset
     return True

@@ -11,7 +11,7 @@ from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.salvage.partition_logs import SalvagedPartition, base_offset_in_name
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import DirectoryListing, is_segment_log
-from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition
+from kfmt_cli.disk.file_names import directory_marker_suffix, parse_topic_partition
 from kfmt_cli.disk.input_paths import resolve_path
 from kfmt_cli.disk.kinds import META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND
@@ -19,7 +19,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
 from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX, KRAFT_SNAPSHOT_KIND, LOG_KIND
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 
 # Files next to the logs that a broker reads and cannot rebuild. The other checkpoints state how far
 # logs were flushed, replicated and compacted, which is no longer true of the output.
@@ -37,14 +37,14 @@ class SalvageSource:
     """Also copy data that a broker marked as deleted."""
     files_to_copy: list[tuple[InputFile, PurePath]] = field(default_factory=list)
     """Files next to the logs, each with its directory under DST."""
-    n_other_logs: int = 0
+    n_skipped_logs: int = 0
     n_deleted_logs: int = 0
 
     def find_partitions(self, source: str) -> list[SalvagedPartition]:
         """The partitions of SRC; raises InputError."""
         input_path = resolve_path(source)
         for reason in input_path.listing_errors:
-            self.run.report_unreadable(reason)
+            self.run.report_input_error(reason)
         if input_path.file is not None:
             if not is_segment_log(input_path.file):
                 reason = "not named like a log segment (a 20-digit base offset)"
@@ -53,22 +53,26 @@ class SalvageSource:
         partitions = []
         output_directories = {listing.relative_path for listing in input_path.directories}
         for listing in input_path.directories:
-            name = Path(listing.path).name
-            mark = directory_mark(name)
-            directory = PurePath(listing.relative_path)
-            if mark == "delete" and self.includes_deleted and listing.path != source:
-                topic, partition = parse_topic_partition(name)
-                directory = directory.with_name(f"{topic}-{partition}")
-                if str(directory) in output_directories:  # the topic was created again
-                    directory = directory.parent / DELETED_DIRECTORY / directory.name
-                output_directories.add(str(directory))
-            elif mark and listing.path != source:
+            directory_name = Path(listing.path).name
+            marker = directory_marker_suffix(directory_name)
+            output_directory = PurePath(listing.relative_path)
+            if marker == "delete" and self.includes_deleted and listing.path != source:
+                topic, partition_index = parse_topic_partition(directory_name)
+                output_directory = output_directory.with_name(f"{topic}-{partition_index}")
+                if str(output_directory) in output_directories:  # the topic was created again
+                    output_directory = (
+                        output_directory.parent / DELETED_DIRECTORY / output_directory.name
+                    )
+                output_directories.add(str(output_directory))
+            elif marker and listing.path != source:
                 reason = "marked by a broker as moved; name it as SRC to salvage it"
-                if mark == "delete":
+                if marker == "delete":
                     reason = "marked by a broker as deleted; use --deleted to bring it back"
-                self.run.sink.note(f"not copied: {escape_terminal(listing.name)}: {reason}\n")
+                self.run.sink.write_to_stderr(
+                    f"not copied: {escape_unprintable(listing.name)}: {reason}\n"
+                )
                 continue
-            partitions += self._find_logs(listing, directory)
+            partitions += self._find_listed_partition(listing, output_directory)
         return partitions
 
     def rename_partitions(
@@ -77,7 +81,7 @@ class SalvageSource:
         """The same partitions in directories of another topic; raises UsageError unless all belong
         to one topic. Drops the files to copy that name the topic or its broker."""
         topic_partition_by_directory = {
-            partition.output_directory: partition.topic_and_partition for partition in partitions
+            partition.output_directory: partition.topic_partition for partition in partitions
         }
         topics = {name for name, _ in topic_partition_by_directory.values()}
         has_one_topic = len(topics) == 1 and None not in topics
@@ -85,7 +89,7 @@ class SalvageSource:
             requirement = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
             raise UsageError(
                 f"--as: {requirement}; {format_display_name(source)} has "
-                f"{escape_terminal(', '.join(sorted(map(str, topics))))}"
+                f"{escape_unprintable(', '.join(sorted(map(str, topics))))}"
             )
         new_directory_by_old = {
             directory: PurePath(f"{topic}-{partition_index}")
@@ -102,18 +106,20 @@ class SalvageSource:
             for partition in partitions
         ]
 
-    def _find_logs(self, listing: DirectoryListing, directory: PurePath) -> list[SalvagedPartition]:
+    def _find_listed_partition(
+        self, listing: DirectoryListing, output_directory: PurePath
+    ) -> list[SalvagedPartition]:
         files = [
             listing.input_file(file) for file in listing.files if file not in listing.special_files
         ]
         logs, other_logs = listing.logs, []
         for file in files:
-            name = PurePath(file.path).name
+            file_name = PurePath(file.path).name
             is_copied = file.kind in COPIED_KINDS or (
-                file.kind is CHECKPOINT_KIND and name in COPIED_CHECKPOINTS
+                file.kind is CHECKPOINT_KIND and file_name in COPIED_CHECKPOINTS
             )
             # Deleted records are below the log start offset.
-            is_copied &= not (self.includes_deleted and name == LOG_START_CHECKPOINT)
+            is_copied &= not (self.includes_deleted and file_name == LOG_START_CHECKPOINT)
             # A producer snapshot at the first log cannot be rebuilt from the logs.
             first_base_offset = logs[0].base_offset if logs else None
             is_copied |= (
@@ -122,17 +128,19 @@ class SalvageSource:
                 and file.base_offset == first_base_offset
             )
             if is_copied or file.kind is KRAFT_SNAPSHOT_KIND:
-                self.files_to_copy.append((file, directory))
+                self.files_to_copy.append((file, output_directory))
             elif file.kind is LOG_KIND and not is_segment_log(file):
-                if base_offset_in_name(file) is None or not name.endswith(self._accepted_suffixes):
-                    self.n_other_logs += 1
-                    self.n_deleted_logs += name.endswith(DELETED_LOG_SUFFIX)
+                if base_offset_in_name(file) is None or not file_name.endswith(
+                    self._extra_log_suffixes
+                ):
+                    self.n_skipped_logs += 1
+                    self.n_deleted_logs += file_name.endswith(DELETED_LOG_SUFFIX)
                 else:
                     other_logs.append(file)
-        return [SalvagedPartition(directory, logs, other_logs)] if logs or other_logs else []
+        return [SalvagedPartition(output_directory, logs, other_logs)] if logs or other_logs else []
 
     @property
-    def _accepted_suffixes(self) -> tuple[str, ...]:
+    def _extra_log_suffixes(self) -> tuple[str, ...]:
         """Suffixes of the logs that are salvaged in addition to those in use."""
         suffixes = (LOG_KIND.suffix, f"{LOG_KIND.suffix}{SWAP_SUFFIX}")
         return (*suffixes, DELETED_LOG_SUFFIX) if self.includes_deleted else suffixes

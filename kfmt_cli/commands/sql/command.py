@@ -48,7 +48,7 @@ class SqlCommand:
 
     run: CommandRun
     paths: tuple[str, ...]
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     connection: Any = field(init=False)
     _scan_status: ScanStatus = field(init=False)
 
@@ -56,26 +56,31 @@ class SqlCommand:
         self._scan_status, private_key = ScanStatus(), read_private_key()
         self.connection = duckdb.connect(config=dict(_DUCKDB_SETTINGS))
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-        for name, table_type in TABLES.items():
+        for table_name, table_type in TABLES.items():
             request = ReadRequest(
-                name, self.paths, decompression_limit=self.limit, deep=True, private_key=private_key
+                table_name,
+                self.paths,
+                decompression_limit=self.decompression_limit,
+                decodes_records=True,
+                private_key=private_key,
             )
             table_scan = TableScan(request, self._scan_status)
             self.connection.register(
-                name, LogDataset(arrow_schema(table_type.leaves), table_scan.iter_batches)
+                table_name,
+                LogDataset(arrow_schema(table_type.leaves), table_scan.iter_arrow_batches),
             )
 
-    def run_statements(self, text: str) -> None:
+    def run_statements(self, sql_text: str) -> None:
         """Run statements and show their results; raises UsageError for a mistake in them."""
-        with _convert_duckdb_errors(text):
-            statements = self.connection.extract_statements(text)
+        with _convert_duckdb_errors(sql_text):
+            statements = self.connection.extract_statements(sql_text)
         for statement in statements:
             self._run_statement(statement.query)
 
     def _run_statement(self, query: str) -> None:
-        self._scan_status.is_stopped.clear()
+        self._scan_status.stop_event.clear()
         self._scan_status.n_errors_by_path.clear()
-        self._scan_status.unread_messages.clear()
+        self._scan_status.input_error_messages.clear()
         result_stream = self._iter_result(query)
         try:
             self._write_result(result_stream)
@@ -89,13 +94,13 @@ class SqlCommand:
             return
         row_type = result_row_type(schema)
         writer = self.run.sink.begin_rows(FileHeading("", row_nouns=("row", "rows")), row_type)
-        self.run.sink.flush()
+        self.run.sink.flush_texts()
         for batch in result_stream:
             nested_rows = NestedRows(result_rows(row_type, batch))
-            for chunk in writer.render(nested_rows, 0, len(nested_rows)):
-                self.run.host.write(chunk)
+            for output_chunk in writer.render(nested_rows, 0, len(nested_rows)):
+                self.run.output.write(output_chunk)
         self.run.sink.write_line(writer.closing_text())
-        self.run.sink.flush()
+        self.run.sink.flush_texts()
 
     def _iter_result(self, query: str) -> Generator[pa.Schema | pa.RecordBatch, None, None]:
         """The schema of the result, if it has one, and its rows.
@@ -104,44 +109,44 @@ class SqlCommand:
         the query.
         """
         result_queue: Queue[Any] = Queue(MAX_QUEUED_BATCHES)
-        is_worker_done, has_ended = Event(), False
+        worker_done_event, has_result_ended = Event(), False
 
         def run_query() -> None:
             _queue_result(self.connection, query, result_queue)
-            is_worker_done.set()
+            worker_done_event.set()
 
         worker = Thread(target=run_query, daemon=True)
         with _convert_duckdb_errors(query):
             try:
                 worker.start()  # inside `try`: Ctrl+C may come as soon as it has started
-                while not has_ended:
-                    item = result_queue.get()
-                    has_ended = item is None or isinstance(item, BaseException)
-                    if isinstance(item, BaseException):
-                        raise item
-                    if item is not None:
-                        yield item
+                while not has_result_ended:
+                    queue_item = result_queue.get()
+                    has_result_ended = queue_item is None or isinstance(queue_item, BaseException)
+                    if isinstance(queue_item, BaseException):
+                        raise queue_item
+                    if queue_item is not None:
+                        yield queue_item
             finally:
-                self._scan_status.is_stopped.set()
-                while not is_worker_done.wait(0.05) and worker.ident is not None:
-                    if not has_ended:
+                self._scan_status.stop_event.set()
+                while not worker_done_event.wait(0.05) and worker.ident is not None:
+                    if not has_result_ended:
                         self.connection.interrupt()
                     with suppress(Empty):
                         result_queue.get_nowait()
 
     def _report_damage(self) -> None:
         """Report unreadable inputs and damage."""
-        for message in self._scan_status.unread_messages:
-            self.run.report_unreadable(message)
+        for message in self._scan_status.input_error_messages:
+            self.run.report_input_error(message)
         if n_errors_by_path := self._scan_status.n_errors_by_path:
-            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+            self.run.output.raise_exit_code(ExitCode.FINDINGS)
             errors_text = format_count(sum(n_errors_by_path.values()), "error")
             message = (
                 f"{errors_text} in {format_count(len(n_errors_by_path), 'file')}, "
                 f"{format_display_name(next(iter(n_errors_by_path)))}"
             )
             ellipsis = ", …" if len(n_errors_by_path) > 1 else ""
-            self.run.sink.note(
+            self.run.sink.write_to_stderr(
                 f"kfmt: {message}{ellipsis}: only readable rows are returned; see the table "
                 "findings\n"
             )
@@ -183,15 +188,15 @@ def _convert_duckdb_errors(query: str) -> Iterator[None]:
         raise UsageError(message) from None
 
 
-def _format_duckdb_error(text: str) -> str:
+def _format_duckdb_error(error_text: str) -> str:
     """DuckDB's message on one line, with the location that it marks below the query."""
-    match = _ERROR_LOCATION.search(text)
+    match = _ERROR_LOCATION.search(error_text)
     location = ""
     if match is not None:
         column = len(match[3]) - len(f"LINE {match[1]}: ") + 1
         location = f" (line {match[1]}"
         location += ")" if match[2].startswith("...") else f", column {column})"
-        text = text[: match.start()]
-    text = text.partition("\n\nPlease try installing")[0]
-    lines = [line.strip().rstrip("!.") for line in text.splitlines() if line.strip()]
+        error_text = error_text[: match.start()]
+    error_text = error_text.partition("\n\nPlease try installing")[0]
+    lines = [line.strip().rstrip("!.") for line in error_text.splitlines() if line.strip()]
     return "; ".join(lines) + location

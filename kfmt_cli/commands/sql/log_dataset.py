@@ -16,7 +16,7 @@ from pyarrow import dataset as ds
 
 from kfmt_cli.arrow.row_filter import RowFilter
 
-BatchReader = Callable[[Sequence[str], RowFilter], Iterator[pa.RecordBatch]]
+ArrowBatchReader = Callable[[Sequence[str], RowFilter], Iterator[pa.RecordBatch]]
 """Reads columns of a table: yields Arrow batches with at least all rows that pass a filter."""
 
 
@@ -24,11 +24,11 @@ BatchReader = Callable[[Sequence[str], RowFilter], Iterator[pa.RecordBatch]]
 class LogScanner:
     """Some columns of the rows that pass a filter, with the methods of Arrow's Scanner."""
 
-    _read_batches: BatchReader
+    _read_batches: ArrowBatchReader
     _schema: pa.Schema
     """The schema of all columns."""
     _column_names: Sequence[str]
-    _expression: Any
+    _filter_expression: Any
     """Arrow's filter expression, or None."""
 
     @property
@@ -38,14 +38,14 @@ class LogScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, read on demand."""
-        row_filter = RowFilter(self._schema, self._expression)
-        needed_names = row_filter.referenced_columns | set(self._column_names)
-        needed_columns = [name for name in self._schema.names if name in needed_names]
+        row_filter = RowFilter(self._schema, self._filter_expression)
+        needed_column_names = row_filter.referenced_columns | set(self._column_names)
+        needed_columns = [name for name in self._schema.names if name in needed_column_names]
         for batch in self._read_batches(needed_columns or self._schema.names[:1], row_filter):
-            table = pa.Table.from_batches([batch])
-            if self._expression is not None:
-                table = table.filter(self._expression)
-            yield from table.select(self._column_names).to_batches()
+            batch_table = pa.Table.from_batches([batch])
+            if self._filter_expression is not None:
+                batch_table = batch_table.filter(self._filter_expression)
+            yield from batch_table.select(self._column_names).to_batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
@@ -72,7 +72,7 @@ class LogScanner:
 class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
     """The rows of a scan; each scanner reads the logs again."""
 
-    def __init__(self, schema: pa.Schema, read_batches: BatchReader) -> None:
+    def __init__(self, schema: pa.Schema, read_batches: ArrowBatchReader) -> None:
         """schema: of all columns."""
         super().__init__(schema.empty_table())
         self._read_batches = read_batches

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from kfmt_cli.commands.sql.command import SqlCommand
 
 
-_URL = re.compile(r"[\w+.-]+://")
+_URL_PREFIX = re.compile(r"[\w+.-]+://")
 
 
-def _parse_query_or_path(text: str) -> str:
+def _parse_query_or_path(argument: str) -> str:
     """A query if `is_query` says so; otherwise a parsed path."""
-    return text if is_query(text) else parse_input_path(text)
+    return argument if is_query(argument) else parse_input_path(argument)
 
 
-def is_query(text: str) -> bool:
+def is_query(argument: str) -> bool:
     """Whether an argument is a query: it contains white space, and is not an existing path."""
     return (
-        len(text.split()) > 1
-        and not _URL.match(text)
-        and not os.path.lexists(strip_file_scheme(text))
+        len(argument.split()) > 1
+        and not _URL_PREFIX.match(argument)
+        and not os.path.lexists(strip_file_scheme(argument))
     )
 
 
@@ -75,7 +75,7 @@ def sql(words: tuple[str, ...], common: CommonOptions) -> None:
 
 def _open_session(common: CommonOptions, paths: tuple[str, ...]) -> SqlCommand:
     """A session on the existing paths; reports missing ones. Exits if no path exists."""
-    from kfmt_cli.commands.python.read import require_path
+    from kfmt_cli.commands.python.read import require_existing_path
     from kfmt_cli.commands.sql.command import SqlCommand
     from kfmt_cli.disk.input_paths import reject_stdin
     from kfmt_cli.disk.path_resolution import prepare_listable_path
@@ -83,8 +83,8 @@ def _open_session(common: CommonOptions, paths: tuple[str, ...]) -> SqlCommand:
     reject_stdin(*paths)
     run, existing_paths = common.start_run(), []
     for path in paths:
-        with run.catch_unreadable():
-            existing_paths.append(require_path(prepare_listable_path(path)))
+        with run.catch_input_errors():
+            existing_paths.append(require_existing_path(prepare_listable_path(path)))
     if not existing_paths:
         raise click.exceptions.Exit(ExitCode.UNREADABLE)
     return SqlCommand(run, tuple(existing_paths), common.decompression_limit)

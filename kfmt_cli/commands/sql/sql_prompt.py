@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from kfmt_cli.errors import NO_INPUT_MESSAGE, InputError, KfmtError, OutputClosed
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.table_types import TABLES
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class SqlPrompt:
 
     session: SqlCommand
     is_terminal: bool = field(default_factory=lambda: sys.stdin is not None and sys.stdin.isatty())
-    _statement: str = ""
+    _incomplete_statement: str = ""
     """The lines of the incomplete statement."""
 
     def run(self) -> None:
@@ -41,8 +41,8 @@ class SqlPrompt:
         if self.is_terminal:
             with suppress(ImportError):
                 import readline  # noqa: F401 (input uses it)
-            self.session.run.sink.note(f"{PROMPT_HELP}\n")
-        with _immediate_interrupts() if self.is_terminal else nullcontext():
+            self.session.run.sink.write_to_stderr(f"{PROMPT_HELP}\n")
+        with _enable_immediate_interrupts() if self.is_terminal else nullcontext():
             self._read_statements()
 
     def _read_statements(self) -> None:
@@ -54,56 +54,56 @@ class SqlPrompt:
             except KeyboardInterrupt:
                 if not self.is_terminal:
                     raise
-                self._statement = ""
-                self.session.run.sink.note("\n")
+                self._incomplete_statement = ""
+                self.session.run.sink.write_to_stderr("\n")
 
     def _read_line(self) -> str | None:
         """The next line; None at the end of the input, after running an incomplete statement."""
         try:
             return input(
-                (CONTINUATION_PROMPT if self._statement else FIRST_PROMPT)
+                (CONTINUATION_PROMPT if self._incomplete_statement else FIRST_PROMPT)
                 if self.is_terminal
                 else ""
             )
         except EOFError:
             if self.is_terminal:
-                self.session.run.sink.note("\n")
-            elif self._statement.strip():
+                self.session.run.sink.write_to_stderr("\n")
+            elif self._incomplete_statement.strip():
                 self._run_buffered_statement()
             return None
 
     def _handle_line(self, line: str) -> bool:
         """Handle a line; returns whether to continue."""
-        if not self._statement and line.strip().startswith("."):
+        if not self._incomplete_statement and line.strip().startswith("."):
             return self._run_command(*line.strip().rstrip(";").split())
-        self._statement += f"{line}\n"
-        if not self._statement.strip():
-            self._statement = ""
-        elif self._is_complete():
+        self._incomplete_statement += f"{line}\n"
+        if not self._incomplete_statement.strip():
+            self._incomplete_statement = ""
+        elif self._is_statement_complete():
             self._run_buffered_statement()
         return True
 
-    def _is_complete(self) -> bool:
+    def _is_statement_complete(self) -> bool:
         """Whether the statement is complete: it ends with ; outside of strings and comments."""
-        if not self._statement.rstrip().endswith(";"):
+        if not self._incomplete_statement.rstrip().endswith(";"):
             return False
         import duckdb
 
         try:
-            self.session.connection.extract_statements(self._statement)
+            self.session.connection.extract_statements(self._incomplete_statement)
         except duckdb.Error as error:
             # What follows the reason quotes the statement.
             return "unterminated" not in str(error).partition("\n")[0]
         return True
 
     def _run_buffered_statement(self) -> None:
-        statement, self._statement = self._statement, ""
+        statement, self._incomplete_statement = self._incomplete_statement, ""
         self._run_statements(statement)
 
-    def _run_statements(self, text: str) -> None:
+    def _run_statements(self, sql_text: str) -> None:
         """Run statements; on a terminal, reports a mistake and continues."""
         try:
-            self.session.run_statements(text)
+            self.session.run_statements(sql_text)
         except OutputClosed:
             raise
         except KfmtError as error:
@@ -112,56 +112,58 @@ class SqlPrompt:
             self._report_error(str(error))
 
     def _report_error(self, message: str) -> None:
-        self.session.run.sink.note(f"kfmt: {escape_terminal(message)}\n")
+        self.session.run.sink.write_to_stderr(f"kfmt: {escape_unprintable(message)}\n")
 
-    def _run_command(self, name: str, *arguments: str) -> bool:
+    def _run_command(self, command_name: str, *arguments: str) -> bool:
         """Run a command; returns whether to continue."""
-        if name in (".quit", ".exit"):
+        if command_name in (".quit", ".exit"):
             return False
-        if name == ".tables":
+        if command_name == ".tables":
             self._run_statements("show tables")
-        elif name == ".schema":
-            for table in arguments or TABLES:
-                quoted_name = table.replace('"', '""')
+        elif command_name == ".schema":
+            for table_name in arguments or TABLES:
+                quoted_name = table_name.replace('"', '""')
                 self._run_statements(f'describe "{quoted_name}"')
         else:
-            self._report_error(f"no such command: {name}; choose from .tables, .schema NAME, .quit")
+            self._report_error(
+                f"no such command: {command_name}; choose from .tables, .schema NAME, .quit"
+            )
         return True
 
 
 @contextmanager
-def _immediate_interrupts() -> Iterator[None]:
+def _enable_immediate_interrupts() -> Iterator[None]:
     """Make Ctrl+C interrupt input() even if it arrives just before readline waits for keys, which
     would otherwise notice it only at the next key. A thread repeats signals Python has not seen."""
-    is_handled, main_thread = threading.Event(), threading.main_thread().ident or 0
-    wakeup_reader, wakeup_writer = os.pipe()
-    os.set_blocking(wakeup_writer, False)
+    handled_event, main_thread_id = threading.Event(), threading.main_thread().ident or 0
+    wakeup_read_fd, wakeup_write_fd = os.pipe()
+    os.set_blocking(wakeup_write_fd, False)
 
     def handle_signal(signal_number: int, frame: FrameType | None) -> None:
-        is_handled.set()
+        handled_event.set()
         signal.default_int_handler(signal_number, frame)
 
     def repeat_unseen_signals() -> None:
-        while signal_bytes := os.read(wakeup_reader, 1):
+        while signal_bytes := os.read(wakeup_read_fd, 1):
             if signal_bytes[0] == signal.SIGINT:
-                while not is_handled.wait(SIGNAL_DELAY_SECONDS):
-                    signal.pthread_kill(main_thread, signal.SIGURG)  # does nothing else
-                is_handled.clear()
+                while not handled_event.wait(SIGNAL_DELAY_SECONDS):
+                    signal.pthread_kill(main_thread_id, signal.SIGURG)  # does nothing else
+                handled_event.clear()
 
     previous_handlers = {
         signal.SIGINT: signal.signal(signal.SIGINT, handle_signal),
         signal.SIGURG: signal.signal(signal.SIGURG, lambda *_: None),
     }
-    previous_wakeup_fd = signal.set_wakeup_fd(wakeup_writer)
-    watcher = threading.Thread(target=repeat_unseen_signals, daemon=True)
-    watcher.start()
+    previous_wakeup_fd = signal.set_wakeup_fd(wakeup_write_fd)
+    watcher_thread = threading.Thread(target=repeat_unseen_signals, daemon=True)
+    watcher_thread.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(previous_wakeup_fd)
         for signal_number, handler in previous_handlers.items():
             signal.signal(signal_number, handler)
-        os.close(wakeup_writer)
-        is_handled.set()
-        watcher.join()
-        os.close(wakeup_reader)
+        os.close(wakeup_write_fd)
+        handled_event.set()
+        watcher_thread.join()
+        os.close(wakeup_read_fd)

@@ -11,14 +11,14 @@ from threading import Event
 
 import pyarrow as pa
 
-from kfmt_cli.arrow.columns.tables import TABLE_READERS, SplitReadResult, read_table_rows
+from kfmt_cli.arrow.columns.tables import READER_BY_TABLE, SplitReadResult, read_table_rows
 from kfmt_cli.arrow.input_files import input_file, list_input_files, mount_split_files
 from kfmt_cli.arrow.row_filter import RowFilter
 from kfmt_cli.core.urls import absolute_path, format_display_name
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.file_names import path_identity
 from kfmt_cli.disk.kinds.logs import LOG_KIND
-from kfmt_cli.disk.path_resolution import read_problems
+from kfmt_cli.disk.path_resolution import problem_messages
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import MIB, FileSplit, group_splits, name_file_in_errors
 from kfmt_cli.execution.file_splits import FileSplits
@@ -35,11 +35,11 @@ BYTES_PER_GROUP = 8 * MIB  # bytes to read between two checks for cancellation
 class ScanStatus:
     """Errors met by the tables of a query, which DuckDB reads in threads; and whether to stop."""
 
-    unread_messages: dict[str, None] = field(default_factory=dict)
+    input_error_messages: dict[str, None] = field(default_factory=dict)
     """Messages about inputs that could not be read, each once."""
     n_errors_by_path: dict[str, int] = field(default_factory=dict)
     """Number of errors in each file, by path."""
-    is_stopped: Event = field(default_factory=Event)
+    stop_event: Event = field(default_factory=Event)
     """Set when no more rows are needed."""
 
     def add_findings(self, split: FileSplit, read_result: SplitReadResult) -> None:
@@ -47,7 +47,7 @@ class ScanStatus:
         n_errors = 0
         for finding in read_result.findings:
             if finding.code in UNREADABLE_FILE_CODES:
-                self.unread_messages[format_display_name(finding.message)] = None
+                self.input_error_messages[format_display_name(finding.message)] = None
             else:
                 n_errors += is_error(finding)
         if n_errors:
@@ -59,14 +59,14 @@ class TableScan:
     """A table of the files under some paths."""
 
     request: ReadRequest
-    status: ScanStatus
+    scan_status: ScanStatus
 
-    def iter_batches(
+    def iter_arrow_batches(
         self, columns: Sequence[str], row_filter: RowFilter
     ) -> Iterator[pa.RecordBatch]:
         """Arrow batches with these columns, and with at least all rows that pass a filter."""
         table = self.request.table
-        selection = row_filter.selection(table)
+        selection = row_filter.bounding_selection(table)
         selection_options = (
             SelectionOptions(selection) if has_records(table) else SelectionOptions()
         )
@@ -75,62 +75,63 @@ class TableScan:
             self.request,
             columns=tuple(columns),
             selection_options=selection_options,
-            deep=reads_records,
+            decodes_records=reads_records,
         )
-        files = self._select_files(row_filter, selection)
-        for file_group in files.regrouped(group_splits(files, BYTES_PER_GROUP)):
-            read_rows = self._read_whole_files if table in TABLE_READERS else self._read_logs
+        file_splits = self._select_splits(row_filter, selection)
+        for file_group in file_splits.iter_groups(group_splits(file_splits, BYTES_PER_GROUP)):
+            read_rows = self._read_whole_files if table in READER_BY_TABLE else self._read_logs
             with mount_split_files(request, file_group):
                 for batch in read_rows(request, file_group):
-                    if self.status.is_stopped.is_set():
+                    if self.scan_status.stop_event.is_set():
                         return
                     yield batch
-            if self.status.is_stopped.is_set():
+            if self.scan_status.stop_event.is_set():
                 return
 
-    def _select_files(self, row_filter: RowFilter, selection: Selection) -> FileSplits:
+    def _select_splits(self, row_filter: RowFilter, selection: Selection) -> FileSplits:
         """The files that can have rows that pass the filter."""
 
         @cache
-        def may_match(topic: str | None, partition: int | None) -> bool:
-            name = None if topic is None else format_display_name(topic)
-            return row_filter.may_match(topic=name, partition=partition)
+        def may_partition_match(topic: str | None, partition: int | None) -> bool:
+            topic_name = None if topic is None else format_display_name(topic)
+            return row_filter.may_match_values(topic=topic_name, partition=partition)
 
-        def can_pass(split: FileSplit) -> bool:
-            if not may_match(*split.topic_partition):
+        def may_split_match(split: FileSplit) -> bool:
+            if not may_partition_match(*split.topic_partition):
                 return False
-            return "file" not in row_filter.referenced_columns or row_filter.may_match(
+            return "file" not in row_filter.referenced_columns or row_filter.may_match_values(
                 file=format_display_name(split.path)
             )
 
-        return _within_offsets(
-            FileSplits(self._iter_files()).sorted_unique().select_where(can_pass), selection
+        return _splits_within_offsets(
+            FileSplits(self._iter_file_splits()).sorted_unique().select_where(may_split_match),
+            selection,
         )
 
-    def _iter_files(self) -> Iterator[FileSplit]:
+    def _iter_file_splits(self) -> Iterator[FileSplit]:
         """The files of all paths, each once, named after the first path that leads to it."""
-        visited: set[str] = set()
+        visited_paths: set[str] = set()
         for path in self.request.paths:
-            for message in read_problems(path):
-                self.status.unread_messages[message] = None
+            for message in problem_messages(path):
+                self.scan_status.input_error_messages[message] = None
             try:
-                files = list_input_files(replace(self.request, paths=(path,)))
+                file_splits = list_input_files(replace(self.request, paths=(path,)))
             except InputError as error:
-                self.status.unread_messages[format_display_name(str(error))] = None
+                self.scan_status.input_error_messages[format_display_name(str(error))] = None
                 continue
-            root = absolute_path(path).rstrip(os.sep)
-            for split in files:
+            root_path = absolute_path(path).rstrip(os.sep)
+            for split in file_splits:
                 identity_path = path_identity(split.path)
-                if identity_path in visited:
+                if identity_path in visited_paths:
                     continue
-                visited.add(identity_path)
+                visited_paths.add(identity_path)
                 renamed_split = replace(
-                    split, path=path.rstrip(os.sep) + split.path.removeprefix(root)
+                    split, path=path.rstrip(os.sep) + split.path.removeprefix(root_path)
                 )
                 if split.read_error is None:
                     yield renamed_split
                 else:
-                    self.status.unread_messages[
+                    self.scan_status.input_error_messages[
                         f"{format_display_name(renamed_split.path)}: {split.read_error}"
                     ] = None
 
@@ -141,7 +142,7 @@ class TableScan:
             yield from read_table_rows(request, splits, read_results)
         finally:
             for split, read_result in zip(splits, read_results, strict=True):
-                self.status.add_findings(split, read_result)
+                self.scan_status.add_findings(split, read_result)
 
     def _read_whole_files(
         self, request: ReadRequest, splits: FileSplits
@@ -151,27 +152,27 @@ class TableScan:
             try:
                 open_source(split.path).close()  # rows do not show that it is unreadable
             except InputError as error:
-                self.status.unread_messages[str(error)] = None
+                self.scan_status.input_error_messages[str(error)] = None
                 continue
             read_result = SplitReadResult()
             try:
                 with name_file_in_errors(split):
-                    yield from TABLE_READERS[request.table](request, split, read_result.findings)
+                    yield from READER_BY_TABLE[request.table](request, split, read_result.findings)
             finally:
-                self.status.add_findings(split, read_result)
+                self.scan_status.add_findings(split, read_result)
 
 
-def _within_offsets(files: FileSplits, selection: Selection) -> FileSplits:
+def _splits_within_offsets(file_splits: FileSplits, selection: Selection) -> FileSplits:
     """The files except for logs whose offsets, by their names, are outside the selection."""
     if selection.first_offset is None and selection.last_offset is None:
-        return files
+        return file_splits
     selected_paths = set()
     for directory_and_kind, kind_splits in groupby(
-        files, key=lambda split: (split.directory, split.kind)
+        file_splits, key=lambda split: (split.directory, split.kind)
     ):
         logs = [input_file(split) for split in kind_splits]
         selected_paths |= {
             log.path
             for log in (selection.select_logs(logs) if directory_and_kind[1] is LOG_KIND else logs)
         }
-    return files.select_where(lambda split: split.path in selected_paths)
+    return file_splits.select_where(lambda split: split.path in selected_paths)

@@ -9,16 +9,16 @@ from itertools import groupby
 from pathlib import Path
 
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.each_partition import LogStartNotes
+from kfmt_cli.commands.each_partition import LogStartReporter
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 from kfmt_cli.commands.stat.codec_trial import CodecTrial, try_codecs
-from kfmt_cli.commands.stat.disk_usage import partitions_by_directory, write_usage
-from kfmt_cli.commands.stat.lines import detail_lines, iter_columns
+from kfmt_cli.commands.stat.disk_usage import partitions_by_directory, write_disk_usage
+from kfmt_cli.commands.stat.lines import detail_lines, iter_statistics_columns
 from kfmt_cli.commands.stat.log_processor import StatProcessor
 from kfmt_cli.commands.stat.shape_totals import (
-    LogNumbersCache,
     LogShapeFactory,
+    LogSummaryCache,
     ShapeTotals,
     create_shape_factory,
 )
@@ -29,12 +29,12 @@ from kfmt_cli.disk.file_access import is_directory
 from kfmt_cli.disk.file_names import file_topic_partition
 from kfmt_cli.disk.input_paths import InputPath
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.disk.partition_path import location_members
+from kfmt_cli.disk.partition_path import location_by_column
 from kfmt_cli.disk.partitions import Partition, find_partitions
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.item_processor import process_items
 from kfmt_cli.execution.processes import useful_process_count
-from kfmt_cli.execution.sampling import choose_byte_ranges, sample_log, written_size
+from kfmt_cli.execution.sampling import choose_byte_ranges, find_written_bytes, sample_log
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.log.summary.log_summary import LogSummary, create_no_shape
 from kfmt_cli.log.summary.statistics import LogStatistics
@@ -46,7 +46,7 @@ from kfmt_cli.rows.documents import STATISTICS_ROW, build_row
 STAT_LEVELS = BY_TOPIC, BY_PARTITION, BY_SEGMENT = "topic", "partition", "segment"
 SORT_BY_NAME = "name"
 MIN_NAME_WIDTH = 24  # columns; a longer name gets its own line if others need the space
-_BATCH_MEMBERS = (
+_SAMPLED_MEMBERS = (
     *("batches", "records", "producers", "transactional_batches", "control_batches"),
     "timestamp_skew_ms",
 )
@@ -68,161 +68,172 @@ class StatCommand:
     """One call of `stat`."""
 
     run: CommandRun
-    levels: tuple[str, ...] = (BY_PARTITION,)
+    row_levels: tuple[str, ...] = (BY_PARTITION,)
     """Levels of rows; people see the first."""
     deep: bool = False
     """Also read records."""
-    what_if: tuple[CodecTrial, ...] = ()
+    trials: tuple[CodecTrial, ...] = ()
     """Codecs to try."""
-    histogram: bool = False
+    shows_histograms: bool = False
     """Also show people the distribution of batches."""
     jobs: int = 1
-    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     selection: SelectionOptions = field(default_factory=SelectionOptions)
     """The selection to count."""
     sample_bytes: int | None = None
     """Bytes to read as a sample; None to read everything."""
-    sort: str = SORT_BY_NAME
+    sort_key: str = SORT_BY_NAME
     """Sort key of rows: name, or a count, largest first."""
     shows_shapes: bool = False
     """Show log shapes: the distribution over time and more."""
     first_mapped_files: frozenset[str] | None = None
     """With plot: the files whose logs get segment maps first; None for no maps."""
-    log_numbers: LogNumbersCache = field(default_factory=LogNumbersCache)
+    log_summaries: LogSummaryCache = field(default_factory=LogSummaryCache)
     """With plot: statistics of logs that need not be read again."""
-    codec_sample_bytes: int | None = None
+    trial_bytes: int | None = None
     """Bytes to try other codecs on, over all partitions; see `try_codecs`."""
-    settings: TopicSettingsResolver = field(default_factory=TopicSettingsResolver)
+    settings_resolver: TopicSettingsResolver = field(default_factory=TopicSettingsResolver)
     """Topic settings, to predict the bytes that retention frees."""
-    now: int = field(default_factory=now_ms)
+    current_time_ms: int = field(default_factory=now_ms)
     """Current time in milliseconds."""
     _sample_note: str = ""
 
     def show_paths(self, paths: Sequence[InputPath | str]) -> None:
         """Show the statistics of everything under some paths."""
         run = self.run
-        accepts_pipe = (
-            not self.what_if and not self.selection.must_read_logs and self.sample_bytes is None
+        accepts_stdin = (
+            not self.trials and not self.selection.needs_logs and self.sample_bytes is None
         )
         partitions = find_partitions(
-            paths, run.report_unreadable, run.sink.note, accepts_stdin=accepts_pipe
+            paths, run.report_input_error, run.sink.write_to_stderr, accepts_stdin=accepts_stdin
         )
-        logs = list(self._iter_logs(partitions))
+        logs = list(self._iter_selected_logs(partitions))
         files = [file for _, file, _ in logs]
         sizes = list(map(file_size, files))
         is_sample = self.sample_bytes is not None
-        log_results = self._sample_logs(files) if is_sample else self._count_logs(logs, sizes)
+        summaries = self._sample_logs(files) if is_sample else self._summarize_logs(logs, sizes)
         statistics_by_subject: dict[StatSubject, LogStatistics] = {}
         directories_by_topic: dict[str | None, set[str]] = {}
-        shapes = ShapeTotals()
-        with self.run.host.progress(sum(sizes)) as progress:
-            for (partition, file, _), size, result in zip(logs, sizes, log_results, strict=True):
+        shape_totals = ShapeTotals()
+        with self.run.output.progress(sum(sizes)) as progress:
+            for (partition, log_file, _), size, summary in zip(logs, sizes, summaries, strict=True):
                 progress.on_progress(size)
-                if isinstance(result, InputError):
-                    self.run.report_unreadable(str(result))
+                if isinstance(summary, InputError):
+                    self.run.report_input_error(str(summary))
                     continue
                 log_directory = (
-                    location_members(partition.name, LocationSource.PARTITION)["log_dir"]
+                    location_by_column(partition.name, LocationSource.PARTITION)["log_dir"]
                     or os.curdir
                 )
                 for subject in dict.fromkeys(
-                    _subject(level, partition, file) for level in self.levels
+                    _statistics_subject(level, partition, log_file) for level in self.row_levels
                 ):
                     statistics_by_subject.setdefault(subject, LogStatistics()).merge_later(
-                        result.statistics
+                        summary.statistics
                     )
                     directories_by_topic.setdefault(subject.topic, set()).add(log_directory)
-                if result.index_error:
-                    self.run.report_unreadable(result.index_error)
-                shapes.add_log(partition, file, result)
+                if summary.index_error:
+                    self.run.report_input_error(summary.index_error)
+                shape_totals.add_log(partition, log_file, summary)
         self._write_rows(statistics_by_subject, directories_by_topic)
         if self.shows_shapes:
-            shapes.write(self.run.sink)
+            shape_totals.write_shapes(self.run.sink)
         if self._sample_note:
             self.run.sink.write_hint(self._sample_note)
         if n_damaged := sum(statistics.damaged for statistics in statistics_by_subject.values()):
             count_text = format_count(n_damaged, "batch was", "batches were")
             reason = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
-            self.run.sink.note(f"{count_text} not decoded: {reason}\n")
+            self.run.sink.write_to_stderr(f"{count_text} not decoded: {reason}\n")
         if not self.selection and self.sample_bytes is None:
             user_paths = (path if isinstance(path, str) else path.path for path in paths)
             partitions_by_path = partitions_by_directory(partitions)
             for path, real_path in _outermost_directories(filter(_is_directory, user_paths)):
                 partitions_under_path = partitions_by_path.get(real_path, [])
-                write_usage(
+                write_disk_usage(
                     run,
                     path,
                     partitions_under_path,
-                    self.settings,
-                    self.now,
-                    always_prints=len(statistics_by_subject) > 1,
+                    self.settings_resolver,
+                    self.current_time_ms,
+                    always_has_lines=len(statistics_by_subject) > 1,
                 )
-        try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample_bytes)
+        try_codecs(self.run, self.trials, partitions, self.decompression_limit, self.trial_bytes)
 
-    def _count_logs(
-        self, logs: list[tuple[Partition, InputFile, Selection]], sizes: list[int]
+    def _summarize_logs(
+        self, selected_logs: list[tuple[Partition, InputFile, Selection]], log_sizes: list[int]
     ) -> Iterator[LogSummary | InputError]:
-        """The statistics of each full log, or the error if it is unreadable. sizes: in bytes."""
+        """The statistics of each full log, or the error if it is unreadable. log_sizes: in
+        bytes."""
         shape_factory = LogShapeFactory()
         if self.first_mapped_files is not None:
             shape_factory = create_shape_factory(
-                [log for _, log, _ in logs], self.first_mapped_files
+                [log for _, log, _ in selected_logs], self.first_mapped_files
             )
-        cached_numbers = [self.log_numbers.pop(log, shape_factory) for _, log, _ in logs]
-        remaining_tasks = [
+        cached_summaries = [
+            self.log_summaries.pop_summary(log, shape_factory) for _, log, _ in selected_logs
+        ]
+        sized_tasks = [
             ((log, selection), size)
-            for (_, log, selection), size, numbers in zip(logs, sizes, cached_numbers, strict=True)
+            for (_, log, selection), size, numbers in zip(
+                selected_logs, log_sizes, cached_summaries, strict=True
+            )
             if numbers is None
         ]
         processor = StatProcessor(
-            self.deep, self.limit, shape_factory if self.shows_shapes else create_no_shape
+            self.deep,
+            self.decompression_limit,
+            shape_factory if self.shows_shapes else create_no_shape,
         )
-        outcomes = process_items(
-            processor, remaining_tasks, useful_process_count(self.jobs, sum(sizes))
+        log_outcomes = process_items(
+            processor, sized_tasks, useful_process_count(self.jobs, sum(log_sizes))
         )
-        remaining_results = zip(remaining_tasks, outcomes, strict=True)
-        for numbers in cached_numbers:
-            if numbers is None:
+        remaining_results = zip(sized_tasks, log_outcomes, strict=True)
+        for cached_summary in cached_summaries:
+            if cached_summary is None:
                 (task, _), outcome = next(remaining_results)
-                yield processor.count_or_error(task) if outcome is None else outcome
+                yield processor.summarize_or_error(task) if outcome is None else outcome
             else:
-                yield numbers
+                yield cached_summary
         assert next(remaining_results, None) is None  # this also ends the processes
 
     def _sample_logs(self, logs: list[InputFile]) -> Iterator[LogSummary | InputError]:
         """The statistics of each log from a sample, or the error if it is unreadable."""
-        sizes = list(map(written_size, logs))
-        byte_ranges = choose_byte_ranges(sizes, self.sample_bytes or 0)
+        written_sizes = list(map(find_written_bytes, logs))
+        byte_ranges = choose_byte_ranges(written_sizes, self.sample_bytes or 0)
         ranges_by_log = {
             i: list(log_ranges)
             for i, log_ranges in groupby(byte_ranges, key=lambda byte_range: byte_range.log_index)
         }
         n_bytes_read = 0
-        for i, (file, size) in enumerate(zip(logs, sizes, strict=True)):
+        for log_index, (log_file, log_size) in enumerate(zip(logs, written_sizes, strict=True)):
             try:
-                statistics, n_sampled_bytes = sample_log(file, size, ranges_by_log.get(i, ()))
+                statistics, n_sampled_bytes = sample_log(
+                    log_file, log_size, ranges_by_log.get(log_index, ())
+                )
             except InputError as error:
                 yield error
                 continue
             n_bytes_read += n_sampled_bytes
             yield LogSummary(None, statistics)
         sampled_text = (
-            f"sampled {format_bytes(n_bytes_read)} of {format_bytes(sum(sizes))}, "
+            f"sampled {format_bytes(n_bytes_read)} of {format_bytes(sum(written_sizes))}, "
             "bypassing the page cache"
         )
         self._sample_note = f"{sampled_text}; totals are extrapolated"
 
-    def _iter_logs(
+    def _iter_selected_logs(
         self, partitions: list[Partition]
     ) -> Iterator[tuple[Partition, InputFile, Selection]]:
         """The logs of partitions that may contain selected records, each with its selection."""
-        start_notes = LogStartNotes(self.run)
+        start_notes = LogStartReporter(self.run)
         for partition in partitions:
-            start_notes.note_partition(partition)
-            with self.run.catch_unreadable():
-                selection = resolve_selection(self.selection, partition.logs, self.limit)
-                for file in selection.select_logs(partition.logs):
-                    yield partition, file, selection
+            start_notes.report_partition_start(partition)
+            with self.run.catch_input_errors():
+                selection = resolve_selection(
+                    self.selection, partition.logs, self.decompression_limit
+                )
+                for log_file in selection.select_logs(partition.logs):
+                    yield partition, log_file, selection
 
     def _write_rows(
         self,
@@ -233,38 +244,40 @@ class StatCommand:
         topic."""
         sink = self.run.sink
         subject_statistics = [
-            (subject, statistics.extrapolated())
+            (subject, statistics.total_estimate())
             for subject, statistics in statistics_by_subject.items()
         ]
-        if self.sort != SORT_BY_NAME:
-            subject_statistics.sort(key=lambda row: -getattr(row[1], self.sort))
+        if self.sort_key != SORT_BY_NAME:
+            subject_statistics.sort(key=lambda row: -getattr(row[1], self.sort_key))
         named_statistics = [
             (subject.file or str(subject.topic), statistics)
             for subject, statistics in subject_statistics
         ]
         total_bytes = sum(statistics.bytes for _, statistics in named_statistics)
         named_totals = (
-            list(_totals(list(statistics_by_subject.items())))
-            if len(subject_statistics) > 1 and sink.for_people
+            list(_iter_totals(list(statistics_by_subject.items())))
+            if len(subject_statistics) > 1 and sink.is_for_people
             else []
         )
-        width = None if sink.display_options.wide else sink.out.width
-        share_total = total_bytes if len(subject_statistics) > 1 else None
+        width = None if sink.display_options.wide else sink.streams.width
+        share_total_bytes = total_bytes if len(subject_statistics) > 1 else None
         has_old_magic = any(
             statistics.magics.keys() & {"0", "1"} for _, statistics in subject_statistics
         )
         is_sample = self.sample_bytes is not None
         table_columns = list(
-            iter_columns(share_total, is_sample=is_sample, has_old_magic=has_old_magic)
+            iter_statistics_columns(
+                share_total_bytes, is_sample=is_sample, has_old_magic=has_old_magic
+            )
         )
         table_rows = [*named_statistics, *named_totals]
         table = LineTable(
-            self.levels[0], table_rows, table_columns, sink.out.theme, width, MIN_NAME_WIDTH
+            self.row_levels[0], table_rows, table_columns, sink.streams.theme, width, MIN_NAME_WIDTH
         )
         for i, (subject, statistics) in enumerate(subject_statistics):
             lines = [] if i else [table.format_heading()]
             lines.append(table.format_line(named_statistics[i][0], statistics))
-            lines += detail_lines(statistics) if self.deep or self.histogram else []
+            lines += detail_lines(statistics) if self.deep or self.shows_histograms else []
             row = asdict(subject)
             if not subject.file:
                 log_directories = directories_by_topic[subject.topic]
@@ -276,11 +289,11 @@ class StatCommand:
             row |= {"codecs": dict(statistics.codecs), "magics": dict(statistics.magics)}
             sink.write_document(
                 STATISTICS_ROW,
-                build_row(STATISTICS_ROW, statistics, row | _adapted_numbers(statistics)),
+                build_row(STATISTICS_ROW, statistics, row | _adapted_members(statistics)),
                 lines,
             )
-        for name, statistics in named_totals:
-            sink.write_line(table.format_line(name, statistics))
+        for row_name, statistics in named_totals:
+            sink.write_line(table.format_line(row_name, statistics))
 
 
 def _common_path(paths: Iterable[str]) -> str:
@@ -292,16 +305,16 @@ def _common_path(paths: Iterable[str]) -> str:
         return ""
 
 
-def _subject(level: str, partition: Partition, file: InputFile) -> StatSubject:
+def _statistics_subject(level: str, partition: Partition, log_file: InputFile) -> StatSubject:
     """The subject of the row that a log is counted in."""
-    topic, _ = file_topic_partition(file.path)
+    topic, _ = file_topic_partition(log_file.path)
     if level == BY_TOPIC and topic is not None:
         return StatSubject("", topic)
-    name = file.name if level == BY_SEGMENT else partition.name
-    return StatSubject(name, **location_members(partition.name, LocationSource.PARTITION))
+    subject_path = log_file.name if level == BY_SEGMENT else partition.name
+    return StatSubject(subject_path, **location_by_column(partition.name, LocationSource.PARTITION))
 
 
-def _totals(
+def _iter_totals(
     subject_statistics: list[tuple[StatSubject, LogStatistics]],
 ) -> Iterator[tuple[str, LogStatistics]]:
     """The totals of topics with several rows, and of everything."""
@@ -316,11 +329,13 @@ def _totals(
 
 def _sum_statistics(all_statistics: list[LogStatistics]) -> LogStatistics:
     """The extrapolated sum. If all were sampled, each is extrapolated before they are added."""
-    extrapolates_each = all(statistics.has_sampled_bytes for statistics in all_statistics)
-    total = LogStatistics()
+    extrapolates_each = all(statistics.has_read_sample for statistics in all_statistics)
+    summed_statistics = LogStatistics()
     for statistics in all_statistics:
-        total.merge_later(statistics.extrapolated() if extrapolates_each else statistics)
-    return total if extrapolates_each else total.extrapolated()
+        summed_statistics.merge_later(
+            statistics.total_estimate() if extrapolates_each else statistics
+        )
+    return summed_statistics if extrapolates_each else summed_statistics.total_estimate()
 
 
 def _is_directory(path: str) -> bool:
@@ -340,8 +355,8 @@ def _outermost_directories(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
             yield path, real_path
 
 
-def _adapted_numbers(statistics: LogStatistics) -> dict[str, object]:
+def _adapted_members(statistics: LogStatistics) -> dict[str, object]:
     """The members of a row that programs get in another form, or as null."""
     ratio = statistics.compression_ratio
-    row: dict[str, object] = {} if statistics.has_sampled_bytes else dict.fromkeys(_BATCH_MEMBERS)
+    row: dict[str, object] = {} if statistics.has_read_sample else dict.fromkeys(_SAMPLED_MEMBERS)
     return {**row, "compression_ratio": None if ratio is None else round(ratio, 3)}

@@ -12,8 +12,8 @@ from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.item_processor import ItemProcessor
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.log_opening import format_no_batch, require_log
-from kfmt_cli.log.reader import BLOCK_BYTES, LogReader
+from kfmt_cli.log.log_opening import no_batch_message, require_log
+from kfmt_cli.log.reader import MAX_BLOCK_BYTES, LogReader
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.log.small_logs import can_read_in_group, read_small_logs
 from kfmt_cli.log.summary.log_summary import LogShapeFactory, LogSummary, summarize_small_logs
@@ -26,7 +26,7 @@ class StatProcessor(ItemProcessor[LogTask, LogSummary, None]):
     """Counts the selected records of logs."""
 
     deep: bool
-    limit: DecompressionLimit
+    decompression_limit: DecompressionLimit
     create_shape: LogShapeFactory
 
     def can_group(self, item: LogTask) -> bool:
@@ -38,40 +38,45 @@ class StatProcessor(ItemProcessor[LogTask, LogSummary, None]):
             read_small_logs([file for file, _ in items], check_crcs=False), self.create_shape
         )
 
-    def process_one(self, item: LogTask) -> LogSummary:
-        file, selection = item
-        require_log(file)
-        numbers, n_bytes = LogSummary(self.create_shape(file)), 0
-        with closing(open_source(file.path, file.name)) as source:
-            reader = LogReader(
-                source, file.base_offset, check_crcs=self.deep, first_block_bytes=BLOCK_BYTES
+    def process_item(self, item: LogTask) -> LogSummary:
+        log_file, selection = item
+        require_log(log_file)
+        log_summary, n_counted_bytes = LogSummary(self.create_shape(log_file)), 0
+        with closing(open_source(log_file.path, log_file.name)) as source:
+            log_reader = LogReader(
+                source,
+                log_file.base_offset,
+                check_crcs=self.deep,
+                first_block_bytes=MAX_BLOCK_BYTES,
             )
-            for block in reader.iter_blocks():
+            for block in log_reader.iter_blocks():
                 findings: list[Finding] = []
                 for counted_block in (
-                    selection.iter_narrowed_batches(block, self.limit, findings)
+                    selection.iter_narrowed_batches(block, self.decompression_limit, findings)
                     if selection
                     else (block,)
                 ):
-                    n_bytes += int(counted_block.batches.size.sum())
-                    numbers.add_block(counted_block, has_wrapper_counts=bool(selection))
+                    n_counted_bytes += int(counted_block.batches.size.sum())
+                    log_summary.add_block(counted_block, has_wrapper_counts=bool(selection))
                 if self.deep:
-                    numbers.statistics.add_records(block, self.limit, findings)
+                    log_summary.statistics.add_records(block, self.decompression_limit, findings)
                 if self.deep or selection:
-                    n_undecoded = len({finding.batch for finding in findings})
-                    n_damaged = int((block.batches.crc_valid == 0).sum())
-                    numbers.statistics.damaged += n_damaged + n_undecoded
+                    n_undecoded_batches = len({finding.batch for finding in findings})
+                    n_damaged_batches = int((block.batches.crc_valid == 0).sum())
+                    log_summary.statistics.damaged += n_damaged_batches + n_undecoded_batches
         if (
-            not (reader.n_batches or reader.has_plausible_batch or file.has_broker_name)
-            and reader.bytes_read
+            not (log_reader.n_batches or log_reader.has_plausible_batch or log_file.has_broker_name)
+            and log_reader.bytes_read
         ):
-            raise InputError(format_no_batch(file.name))
-        numbers.statistics.finish(n_bytes if selection else reader.bytes_read)
-        return numbers
+            raise InputError(no_batch_message(log_file.name))
+        log_summary.statistics.set_size_and_span(
+            n_counted_bytes if selection else log_reader.bytes_read
+        )
+        return log_summary
 
-    def count_or_error(self, item: LogTask) -> LogSummary | InputError:
+    def summarize_or_error(self, item: LogTask) -> LogSummary | InputError:
         """The statistics of a log, or the error if it cannot be read."""
         try:
-            return self.process_one(item)
+            return self.process_item(item)
         except InputError as error:
             return error

@@ -86,13 +86,13 @@ def stat(
     """
     from kfmt_cli.commands.stat.command import StatCommand
 
-    codecs = tuple(map(_parse_codec, what_if))
+    codec_trials = tuple(map(_parse_codec_trial, what_if))
     run = common.start_run()
-    if asked and (deep or codecs):
+    if asked and (deep or codec_trials):
         raise UsageError(
             "--deep and --what-if need whole batches and cannot be combined with record filters"
         )
-    if sample is not None and (asked or deep or codecs or plot):
+    if sample is not None and (asked or deep or codec_trials or plot):
         raise UsageError(
             "--sample reads batch headers only and cannot be combined with --plot, with record "
             "filters or with options that read records"
@@ -101,7 +101,7 @@ def stat(
         run,
         (by,),
         deep,
-        codecs,
+        codec_trials,
         histogram,
         common.jobs,
         common.decompression_limit,
@@ -113,17 +113,23 @@ def stat(
     stat_command.show_paths(paths)
 
 
-def _parse_codec(text: str) -> CodecTrial:
+def _parse_codec_trial(codec_text: str) -> CodecTrial:
     from kfmt_cli.commands.stat.codec_trial import CodecTrial
     from kfmt_cli.core.codecs.compress import COMPRESSION_LEVELS, COMPRESSORS
 
-    name, colon, level = text.partition(":")
-    if name not in COMPRESSORS:
-        raise unknown_name_error("codec", name, COMPRESSORS)
-    if not colon:
-        return CodecTrial(name)
-    level_range = COMPRESSION_LEVELS.get(name)
-    if level_range is None or not level.lstrip("-").isdigit() or int(level) not in level_range:
-        levels = "none" if level_range is None else f"{level_range.start} to {level_range.stop - 1}"
-        raise UsageError(f"--what-if {text}: {name} supports levels {levels}")
-    return CodecTrial(name, int(level))
+    codec_name, separator, level_text = codec_text.partition(":")
+    if codec_name not in COMPRESSORS:
+        raise unknown_name_error("codec", codec_name, COMPRESSORS)
+    if not separator:
+        return CodecTrial(codec_name)
+    level_range = COMPRESSION_LEVELS.get(codec_name)
+    if (
+        level_range is None
+        or not level_text.lstrip("-").isdigit()
+        or int(level_text) not in level_range
+    ):
+        levels_text = (
+            "none" if level_range is None else f"{level_range.start} to {level_range.stop - 1}"
+        )
+        raise UsageError(f"--what-if {codec_text}: {codec_name} supports levels {levels_text}")
+    return CodecTrial(codec_name, int(level_text))

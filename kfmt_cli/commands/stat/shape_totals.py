@@ -38,7 +38,7 @@ TOTAL_MAP_CELLS = 16_000  # in the segment maps of all logs
 MAX_CELLS_PER_MAP = 96
 MAX_SEGMENT_MAPS = 1_500
 # Counts of a log in the row of its segment map.
-SEGMENT_MAP_COUNTS = (
+SEGMENT_MAP_MEMBERS = (
     "bytes",
     "batches",
     "records",
@@ -66,31 +66,31 @@ class LogShapeFactory:
 
 
 def create_shape_factory(
-    logs: Sequence[InputFile], first_names: Collection[str] = ()
+    logs: Sequence[InputFile], first_mapped_names: Collection[str] = ()
 ) -> LogShapeFactory:
-    """A factory of shapes for some logs. The files named in `first_names` get segment maps first,
-    then the largest ones."""
-    sizes = list(map(file_size, logs))
-    ranked_indexes = sorted(
-        range(len(logs)), key=lambda i: (logs[i].name not in first_names, -sizes[i], i)
+    """A factory of shapes for some logs. The files named in `first_mapped_names` get segment maps
+    first, then the largest ones."""
+    log_sizes = list(map(file_size, logs))
+    ranked_log_numbers = sorted(
+        range(len(logs)), key=lambda i: (logs[i].name not in first_mapped_names, -log_sizes[i], i)
     )
-    mapped_indexes = ranked_indexes[:MAX_SEGMENT_MAPS]
-    n_cells = max(min(TOTAL_MAP_CELLS // max(len(mapped_indexes), 1), MAX_CELLS_PER_MAP), 1)
-    return LogShapeFactory({logs[i].path: n_cells for i in mapped_indexes})
+    mapped_log_numbers = ranked_log_numbers[:MAX_SEGMENT_MAPS]
+    n_cells = max(min(TOTAL_MAP_CELLS // max(len(mapped_log_numbers), 1), MAX_CELLS_PER_MAP), 1)
+    return LogShapeFactory({logs[i].path: n_cells for i in mapped_log_numbers})
 
 
 @dataclass(frozen=True, slots=True)
-class LogNumbersCache:
+class LogSummaryCache:
     """Statistics of healthy logs that another command has read."""
 
     shape_factory: LogShapeFactory = field(default_factory=LogShapeFactory)
-    numbers_by_path: dict[str, LogSummary] = field(default_factory=dict)
+    summary_by_path: dict[str, LogSummary] = field(default_factory=dict)
 
-    def pop(self, log: InputFile, shape_factory: LogShapeFactory) -> LogSummary | None:
+    def pop_summary(self, log: InputFile, shape_factory: LogShapeFactory) -> LogSummary | None:
         """Remove and return the statistics of a log; None if they are missing, or have another
         number of map cells."""
-        is_same = self.shape_factory.n_map_cells(log) == shape_factory.n_map_cells(log)
-        return self.numbers_by_path.pop(log.path, None) if is_same else None
+        has_same_cells = self.shape_factory.n_map_cells(log) == shape_factory.n_map_cells(log)
+        return self.summary_by_path.pop(log.path, None) if has_same_cells else None
 
 
 def create_segment_map(log: InputFile, n_cells: int) -> SegmentMap | None:
@@ -113,15 +113,17 @@ def _read_index_positions(log: InputFile) -> np.ndarray[tuple[int], np.dtype[np.
     """The positions in a log's offset index; None for a file without one. Raises InputError."""
     if classify_name(os.path.basename(log.path))[0] not in SEGMENT_KINDS:  # noqa: PTH119 (many)
         return None
-    path = segment_file_path(log.path, OFFSET_INDEX_KIND)
-    data = read_bytes_at(path, 0, MAX_INDEX_BYTES, format_display_name(path))
+    index_path = segment_file_path(log.path, OFFSET_INDEX_KIND)
+    index_bytes = read_bytes_at(index_path, 0, MAX_INDEX_BYTES, format_display_name(index_path))
     entry_dtype = OFFSET_INDEX_ENTRY.dtype
-    entries = np.frombuffer(data, entry_dtype, len(data) // entry_dtype.itemsize)
-    # A preallocated index ends with zeros.
-    used_indexes = np.flatnonzero(entries["relative_offset"])
-    return entries["log_position"][: used_indexes[-1] + 1 if len(used_indexes) else 0].astype(
-        np.int64
+    index_entries = np.frombuffer(
+        index_bytes, entry_dtype, len(index_bytes) // entry_dtype.itemsize
     )
+    # A preallocated index ends with zeros.
+    used_entry_numbers = np.flatnonzero(index_entries["relative_offset"])
+    return index_entries["log_position"][
+        : used_entry_numbers[-1] + 1 if len(used_entry_numbers) else 0
+    ].astype(np.int64)
 
 
 @dataclass(slots=True)
@@ -133,12 +135,12 @@ class ShapeTotals:
     total_statistics: LogStatistics = field(default_factory=LogStatistics)
     _segment_map_rows: list[dict[str, object]] = field(default_factory=list)
 
-    def add_log(self, partition: Partition, file: InputFile, numbers: LogSummary) -> None:
+    def add_log(self, partition: Partition, log_file: InputFile, log_summary: LogSummary) -> None:
         """Add the next log of a partition."""
-        statistics, shape = numbers.statistics, numbers.shape
+        statistics, shape = log_summary.statistics, log_summary.shape
         if shape is None:
             return
-        topic, _ = file_topic_partition(file.path)
+        topic, _ = file_topic_partition(log_file.path)
         self.total_statistics.merge_later(statistics)
         self.shape_by_topic.setdefault(topic, LogShape()).merge_later(shape)
         self.time_order_by_partition.setdefault(partition.name, TimeOrder()).merge_later(
@@ -146,37 +148,39 @@ class ShapeTotals:
         )
         if shape.segment_map is None:
             return
-        row: dict[str, object] = {
-            "file": file.name,
-            "base_offset": file.base_offset,
-            **{name: getattr(statistics, name) for name in SEGMENT_MAP_COUNTS},
+        map_row: dict[str, object] = {
+            "file": log_file.name,
+            "base_offset": log_file.base_offset,
+            **{member: getattr(statistics, member) for member in SEGMENT_MAP_MEMBERS},
             "index_entries": shape.segment_map.index_entries,
             "cells": [list(cell) for cell in shape.segment_map.iter_cells()],
         }
-        self._segment_map_rows.append(row)
+        self._segment_map_rows.append(map_row)
 
-    def write(self, sink: Sink) -> None:
+    def write_shapes(self, sink: Sink) -> None:
         """Show all shapes."""
-        if sink.for_people:
+        if sink.is_for_people:
             total_shape = LogShape()
             for shape in self.shape_by_topic.values():
                 total_shape.merge_later(shape)
             sink.write_line(
-                "".join(shape_lines(total_shape, self.total_statistics, sink.out.width))
+                "".join(shape_lines(total_shape, self.total_statistics, sink.streams.width))
             )
         for row in self._iter_bucket_rows():
             sink.write_document(TIME_BUCKET_ROW, row, ())
         for topic, shape in self.shape_by_topic.items():
-            for codec, (batches, records, size) in sorted(shape.counts_by_codec.items()):
-                counts = {"batches": batches, "records": records, "bytes": size}
+            for codec, (n_batches, n_records, n_bytes) in sorted(shape.counts_by_codec.items()):
+                counts = {"batches": n_batches, "records": n_records, "bytes": n_bytes}
                 sink.write_document(CODEC_USE_ROW, {"topic": topic, "codec": codec, **counts}, ())
-        for name, order in self.time_order_by_partition.items():
-            gaps = [list(gap[1:]) for gap in order.gaps]
+        for partition_name, time_order in self.time_order_by_partition.items():
+            gaps = [list(gap[1:]) for gap in time_order.gaps]
             counts = {
-                "batches_with_time": order.batches,
-                "batches_out_of_order": order.n_out_of_order,
+                "batches_with_time": time_order.n_batches,
+                "batches_out_of_order": time_order.n_out_of_order,
             }
-            sink.write_document(TIME_ORDER_ROW, {"file": name, **counts, "gaps": gaps}, ())
+            sink.write_document(
+                TIME_ORDER_ROW, {"file": partition_name, **counts, "gaps": gaps}, ()
+            )
         for row in self._segment_map_rows:
             sink.write_document(SEGMENT_MAP_ROW, row, ())
 
@@ -186,14 +190,14 @@ class ShapeTotals:
             MAX_BUCKETS_PER_TOPIC,
         )
         for topic, shape in self.shape_by_topic.items():
-            for begin, end, (batches, records, size) in shape.buckets.resampled(
+            for begin_ms, end_ms, (n_batches, n_records, n_bytes) in shape.time_buckets.resampled(
                 max_buckets
             ).iter_intervals():
                 yield {
                     "topic": topic,
-                    "from_timestamp": begin,
-                    "to_timestamp": end,
-                    "batches": batches,
-                    "records": records,
-                    "bytes": size,
+                    "from_timestamp": begin_ms,
+                    "to_timestamp": end_ms,
+                    "batches": n_batches,
+                    "records": n_records,
+                    "bytes": n_bytes,
                 }

@@ -8,15 +8,15 @@ from kfmt_cli.core.times import YEAR_10000_MS, format_interval_end
 from kfmt_cli.disk.usage import OUTCOME_BY_PURPOSE, USAGE_PURPOSES, DiskUsage
 from kfmt_cli.render.style import (
     Theme,
-    escape_terminal,
+    escape_unprintable,
     format_bytes,
-    format_grouped,
-    shell_quote_path,
+    format_thousands,
+    quote_path_for_shell,
 )
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
 _COLUMNS: tuple[LineColumn[DiskUsage], ...] = (
-    LineColumn("files", lambda usage: format_grouped(usage.files)),
+    LineColumn("files", lambda usage: format_thousands(usage.files)),
     LineColumn("size", lambda usage: format_bytes(usage.bytes)),
     LineColumn("on disk", lambda usage: format_bytes(usage.disk_bytes)),
     LineColumn("", lambda usage: USAGE_PURPOSES[usage.purpose], hide_rank=1, align_right=False),
@@ -36,20 +36,20 @@ def usage_lines(
     has_topic_settings: topic settings come from a metadata log.
     """
     named_usages = [(_purpose_name(usage), usage) for usage in usages]
-    table = LineTable(f"under {escape_terminal(path)}", named_usages, _COLUMNS, theme, width)
+    table = LineTable(f"under {escape_unprintable(path)}", named_usages, _COLUMNS, theme, width)
     yield "\n" + table.format_heading()
-    yield from (table.format_line(name, usage) for name, usage in named_usages)
+    yield from (table.format_line(purpose_name, usage) for purpose_name, usage in named_usages)
     for usage in usages:
         if usage.freed_now is not None:
             yield f"{_retention_text(usage, has_topic_settings=has_topic_settings)}\n"
     for usage in usages:
         if usage.purpose in OUTCOME_BY_PURPOSE:
-            text = OUTCOME_BY_PURPOSE[usage.purpose]
-            text = text[0].lower() + text[1:].removesuffix(".")
-            yield f"{_purpose_name(usage)}, {format_bytes(usage.disk_bytes)}: {text}\n"
-    text = "shows which segments are deleted, and when"
-    text += "" if has_topic_settings else "; pass other settings to it to compare"
-    yield f"kfmt retention {shell_quote_path(path)} {text}\n"
+            sentence = OUTCOME_BY_PURPOSE[usage.purpose]
+            sentence = sentence[0].lower() + sentence[1:].removesuffix(".")
+            yield f"{_purpose_name(usage)}, {format_bytes(usage.disk_bytes)}: {sentence}\n"
+    sentence = "shows which segments are deleted, and when"
+    sentence += "" if has_topic_settings else "; pass other settings to it to compare"
+    yield f"kfmt retention {quote_path_for_shell(path)} {sentence}\n"
 
 
 def _purpose_name(usage: DiskUsage) -> str:
@@ -58,19 +58,25 @@ def _purpose_name(usage: DiskUsage) -> str:
 
 def _retention_text(usage: DiskUsage, *, has_topic_settings: bool) -> str:
     """How much of the logs retention frees now, later and never."""
-    freed_now, freed_later = usage.freed_now or 0, usage.freed_later or 0
-    texts = [f"{format_bytes(freed_now)} deletable now" if freed_now else "nothing deletable now"]
-    if freed_later and usage.freed_by is not None:
+    freed_now_bytes, freed_later_bytes = usage.freed_now or 0, usage.freed_later or 0
+    amount_texts = [
+        f"{format_bytes(freed_now_bytes)} deletable now"
+        if freed_now_bytes
+        else "nothing deletable now"
+    ]
+    if freed_later_bytes and usage.freed_by is not None:
         preposition = "by " if usage.freed_by < YEAR_10000_MS else ""
-        texts.append(
-            f"{format_bytes(freed_later)} more {preposition}{format_interval_end(usage.freed_by)}"
+        amount_texts.append(
+            f"{format_bytes(freed_later_bytes)} more "
+            f"{preposition}{format_interval_end(usage.freed_by)}"
         )
-    freed_odd = usage.freed_odd or 0
-    if freed_odd:
-        texts.append(
-            f"{format_bytes(freed_odd)} kept much longer because of timestamps in the future"
+    future_timestamp_bytes = usage.freed_odd or 0
+    if future_timestamp_bytes:
+        amount_texts.append(
+            f"{format_bytes(future_timestamp_bytes)} kept much longer because of timestamps in "
+            "the future"
         )
-    if n_kept_bytes := usage.bytes - freed_now - freed_later - freed_odd:
-        texts.append(f"{format_bytes(n_kept_bytes)} kept")
+    if n_kept_bytes := usage.bytes - freed_now_bytes - freed_later_bytes - future_timestamp_bytes:
+        amount_texts.append(f"{format_bytes(n_kept_bytes)} kept")
     settings_source = "the topics' settings" if has_topic_settings else "Kafka's default settings"
-    return f"logs, under {settings_source}: {', '.join(texts)}"
+    return f"logs, under {settings_source}: {', '.join(amount_texts)}"

@@ -15,7 +15,7 @@ from kfmt_cli.core.layout.wire_types import VarintWireType, ZigZag32, ZigZag64
 from kfmt_cli.errors import UsageError
 from kfmt_cli.rows.types.reference_rows import VARINT_ROW
 
-ENCODINGS = {
+ENCODING_BY_NAME = {
     encoding.name: encoding
     for encoding in (
         *(ZigZag32, ZigZag64),
@@ -23,7 +23,7 @@ ENCODINGS = {
         VarintWireType("unsigned_varlong", 64, signed=False),
     )
 }
-ALIASES = {
+ENCODING_NAME_BY_ALIAS = {
     "unsigned": "unsigned_varint",
     "uvarint": "unsigned_varint",
     "uvarlong": "unsigned_varlong",
@@ -34,15 +34,17 @@ class EncodingChoice(click.Choice[str]):
     """The name of an encoding, with - or _."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        name = value.lower().replace("-", "_")
-        converted: str = super().convert(ALIASES.get(name, name), param, ctx)
-        return converted
+        normalized_name = value.lower().replace("-", "_")
+        encoding_name: str = super().convert(
+            ENCODING_NAME_BY_ALIAS.get(normalized_name, normalized_name), param, ctx
+        )
+        return encoding_name
 
 
 _type_option = click.option(
     "--type",
     "type_",
-    type=EncodingChoice([*ENCODINGS]),
+    type=EncodingChoice([*ENCODING_BY_NAME]),
     default="varint",
     show_default=True,
     help="varint: 32 bits, zigzag, as in records. varlong: 64 bits, zigzag. unsigned_…: without "
@@ -74,9 +76,11 @@ def encode_varint(
       kfmt encode-varint --type unsigned_varint 300
       kfmt encode-varint --type unsigned_varlong 18446744073709551615
     """
-    encoding = ENCODINGS[type_]
-    values = [_parse_number(text, encoding) for text in numbers]
-    _write_varints([(value, encoding.write(value)) for value in values], encoding, common)
+    encoding = ENCODING_BY_NAME[type_]
+    parsed_numbers = [_parse_number(text, encoding) for text in numbers]
+    _write_varints(
+        [(number, encoding.encode(number)) for number in parsed_numbers], encoding, common
+    )
 
 
 @grouped_command(name="decode-varint", short_help="Decode varints, step by step.")
@@ -97,77 +101,82 @@ def decode_varint(
       kfmt decode-varint D804
       kfmt decode-varint AC 02 --type unsigned_varint
     """
-    encoding = ENCODINGS[type_]
-    data = _parse_hex(hex_)
-    values_and_bytes = []
+    encoding = ENCODING_BY_NAME[type_]
+    encoded_bytes = _parse_hex(hex_)
+    numbers_and_bytes = []
     position = 0
-    while position < len(data):
-        value, next_position = _decode_varint(data, position, encoding)
-        values_and_bytes.append((value, data[position:next_position]))
+    while position < len(encoded_bytes):
+        number, next_position = _decode_varint(encoded_bytes, position, encoding)
+        numbers_and_bytes.append((number, encoded_bytes[position:next_position]))
         position = next_position
-    _write_varints(values_and_bytes, encoding, common)
+    _write_varints(numbers_and_bytes, encoding, common)
 
 
 def _parse_number(text: str, encoding: VarintWireType) -> int:
     try:
-        value = int(text, 0)
+        number = int(text, 0)
     except ValueError:
         raise UsageError(f"{text!r}: not an integer") from None
-    lowest = -(1 << encoding.bits - 1) if encoding.signed else 0
-    highest = lowest + VARINT_MASKS[encoding.bits]
-    if not lowest <= value <= highest:
-        unsigned_value = value & VARINT_MASKS[encoding.bits]
-        is_negative = not encoding.signed and -unsigned_value < value < 0
+    min_number = -(1 << encoding.bits - 1) if encoding.signed else 0
+    max_number = min_number + VARINT_MASKS[encoding.bits]
+    if not min_number <= number <= max_number:
+        unsigned_value = number & VARINT_MASKS[encoding.bits]
+        is_negative = not encoding.signed and -unsigned_value < number < 0
         hint = f"; for its {encoding.bits} bits without zigzag, give {unsigned_value}"
         raise UsageError(
             f"{text} is out of range: {encoding.name} takes "
-            f"{lowest} to {highest}{hint if is_negative else ''}"
+            f"{min_number} to {max_number}{hint if is_negative else ''}"
         )
-    return value
+    return number
 
 
 def _parse_hex(texts: tuple[str, ...]) -> bytes:
     hex_digits = "".join(re.sub(r"[\s:,]", "", text).lower().removeprefix("0x") for text in texts)
     try:
-        data = bytes.fromhex(hex_digits)
+        parsed_bytes = bytes.fromhex(hex_digits)
     except ValueError:
         raise UsageError(f"{' '.join(texts)!r} is not hexadecimal, two digits per byte") from None
-    if not data:
+    if not parsed_bytes:
         raise UsageError("no bytes given")
-    return data
+    return parsed_bytes
 
 
-def _decode_varint(data: bytes, start: int, encoding: VarintWireType) -> tuple[int, int]:
-    """The value at `start` and its end. Stricter than Kafka: raises UsageError for a long form."""
-    location = f"byte {start} of {data.hex()}"
+def _decode_varint(
+    encoded_bytes: bytes, position: int, encoding: VarintWireType
+) -> tuple[int, int]:
+    """The value at `position` and its end. Stricter than Kafka: raises UsageError for a long
+    form."""
+    location = f"byte {position} of {encoded_bytes.hex()}"
     try:
-        raw, end = varint.decode_uvarint(data, start, len(data), encoding.bits)
+        uint, end_position = varint.decode_uvarint(
+            encoded_bytes, position, len(encoded_bytes), encoding.bits
+        )
     except varint.VarintError as error:
         raise UsageError(f"{location}: {error}") from None
-    encoded = data[start:end]
-    full_value = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(encoded))
-    if full_value != raw:
-        raise UsageError(f"{location}: {encoded.hex()} has more than {encoding.bits} bits")
-    if varint.encode_uvarint(raw) != encoded:
+    varint_bytes = encoded_bytes[position:end_position]
+    untruncated_number = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(varint_bytes))
+    if untruncated_number != uint:
+        raise UsageError(f"{location}: {varint_bytes.hex()} has more than {encoding.bits} bits")
+    if varint.encode_uvarint(uint) != varint_bytes:
         raise UsageError(
-            f"{location}: {encoded.hex()} is longer than necessary; "
-            f"{varint.encode_uvarint(raw).hex()} encodes "
+            f"{location}: {varint_bytes.hex()} is longer than necessary; "
+            f"{varint.encode_uvarint(uint).hex()} encodes "
             "the same value (Kafka reads the long form but never writes it)"
         )
-    return varint.zigzag_decode(raw) if encoding.signed else raw, end
+    return varint.zigzag_decode(uint) if encoding.signed else uint, end_position
 
 
 def _write_varints(
-    values_and_bytes: list[tuple[int, bytes]], encoding: VarintWireType, common: CommonOptions
+    numbers_and_bytes: list[tuple[int, bytes]], encoding: VarintWireType, common: CommonOptions
 ) -> None:
     run = common.start_run()
-    for i, (value, data) in enumerate(values_and_bytes):
+    for i, (number, varint_bytes) in enumerate(numbers_and_bytes):
         row = {
             "encoding": encoding.name,
-            "value": value,
-            "zigzag": varint.zigzag_encode(value, encoding.bits) if encoding.signed else None,
-            "hex": data.hex(),
-            "size": len(data),
+            "value": number,
+            "zigzag": varint.zigzag_encode(number, encoding.bits) if encoding.signed else None,
+            "hex": varint_bytes.hex(),
+            "size": len(varint_bytes),
         }
-        lines = ["\n" if i else "", varint_lines(value, data, encoding, run.host.theme)]
+        lines = ["\n" if i else "", varint_lines(number, varint_bytes, encoding, run.output.theme)]
         run.sink.write_document(VARINT_ROW, row, lines)

@@ -15,13 +15,13 @@ from kfmt_cli.disk.directory_listing import (
     classify_file,
     distinct_files,
     file_size,
-    find_input_files,
-    format_no_log,
+    format_no_logs_message,
     is_segment_log,
+    iter_input_files,
 )
 from kfmt_cli.disk.file_names import path_identity
 from kfmt_cli.disk.input_paths import resolve_paths
-from kfmt_cli.disk.kinds.kind import InputFile, Kind
+from kfmt_cli.disk.kinds.kind import FileKind, InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND, LOG_KINDS
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.execution.item_processor import WorkOutcome, process_items
@@ -69,11 +69,11 @@ class VerifyCrcCommand:
                 continue
             n_files = 0
             for directory in input_path.directories:
-                files = list(find_input_files([directory], LOG_KINDS, self.skipped_by_kind))
+                files = list(iter_input_files([directory], LOG_KINDS, self.skipped_by_kind))
                 n_files += len(files)
                 self._file_groups.append(_FileGroup(directory, files))
             if not input_path.listing_errors and not n_files:
-                error_messages.append(format_no_log(input_path.path))
+                error_messages.append(format_no_logs_message(input_path.path))
         yield from map(InputError, error_messages)
         visited: set[str] = set()
         for group in sorted(self._file_groups, key=lambda group: group.directory is None):
@@ -89,28 +89,32 @@ class VerifyCrcCommand:
         """Bytes of all files."""
         return sum(self._file_sizes)
 
-    def process(self, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[RunEvent]:
+    def process_files(
+        self, on_progress: Callable[[int], None] = lambda _: None
+    ) -> Iterator[RunEvent]:
         """Check all files; yields findings and results in order."""
         files_and_sizes = zip(self._files, self._file_sizes, strict=True)
         n_processes = useful_process_count(self.jobs, self.total_bytes)
         check_outcomes = process_items(
             LogCheckProcessor(self.log_checker), files_and_sizes, n_processes, on_progress
         )
-        separate_files = (
+        explicit_files = (
             file for group in self._file_groups if group.directory is None for file in group.files
         )
-        separate_identities = {path_identity(file.path) for file in separate_files}
+        explicit_identities = {path_identity(file.path) for file in explicit_files}
         for group in self._file_groups:
-            yield from self._check_group(group, separate_identities, check_outcomes, on_progress)
+            yield from self._iter_group_events(
+                group, explicit_identities, check_outcomes, on_progress
+            )
 
-    def _check_group(
+    def _iter_group_events(
         self,
         group: _FileGroup,
-        separate_identities: Collection[str],
+        explicit_identities: Collection[str],
         check_outcomes: Iterator[WorkOutcome[CheckOutcome[LogCheckResult]]],
         on_progress: Callable[[int], None],
     ) -> Iterator[RunEvent]:
-        """Yield the events of the files of a group, then findings across them. separate_identities:
+        """Yield the events of the files of a group, then findings across them. explicit_identities:
         identities of the files that the user named."""
         directory_checks = DirectoryChecks()
         for file in group.files:
@@ -118,13 +122,13 @@ class VerifyCrcCommand:
             result = self._create_result(file.name, _kind_name(file))
             if outcome is None:
                 finding_capture = ReturnCapture(self.log_checker.iter_findings(file, on_progress))
-                yield from _count_findings(result, finding_capture)
+                yield from _iter_counted_findings(result, finding_capture)
                 check_result = finding_capture.value
             else:
                 check_result, findings = (
                     (outcome, []) if isinstance(outcome, InputError) else outcome
                 )
-                yield from _count_findings(result, findings)
+                yield from _iter_counted_findings(result, findings)
             if isinstance(check_result, InputError):
                 yield check_result
                 result.is_partial, complete_result = True, None
@@ -136,22 +140,24 @@ class VerifyCrcCommand:
             yield result
             directory_checks.add_log(file, complete_result)
         if group.directory is not None and (
-            directory_findings := directory_checks.finish(group.directory, separate_identities)
+            directory_findings := directory_checks.final_findings(
+                group.directory, explicit_identities
+            )
         ):
-            kind = "partition" if any(map(is_segment_log, group.files)) else "directory"
-            result = self._create_result(group.directory.name, kind)
+            result_kind = "partition" if any(map(is_segment_log, group.files)) else "directory"
+            result = self._create_result(group.directory.name, result_kind)
             result.is_directory = True
-            yield from _count_findings(result, directory_findings)
+            yield from _iter_counted_findings(result, directory_findings)
             yield result
 
     def _create_result(self, name: str, kind: str) -> FileResult:
         return FileResult(LOG_RESULT, name, kind, findings=FindingCollector(self.max_findings))
 
 
-def _count_findings(result: FileResult, findings: Iterable[Finding]) -> Iterator[Finding]:
+def _iter_counted_findings(result: FileResult, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Count all findings in the result and yield those to show."""
     for finding in findings:
-        result.add(finding.code)
+        result.count_findings(finding.code)
         if result.findings.count_and_admit(finding):
             yield finding
 
@@ -161,18 +167,18 @@ def _kind_name(file: InputFile) -> str:
     return file.kind.name if file.kind in LOG_KINDS else LOG_KIND.name
 
 
-def check_as_kind(run: CommandRun, kind: Kind, paths: tuple[str, ...]) -> ExitCode:
+def check_as_kind(run: CommandRun, kind: FileKind, paths: tuple[str, ...]) -> ExitCode:
     """Check files as one kind, regardless of their names; returns the exit code."""
     files = [replace(classify_file(path, path), kind=kind) for path in paths]
     run.sink.begin_results(LOG_RESULT)
-    with run.host.progress(sum(map(file_size, files))) as progress:
+    with run.output.progress(sum(map(file_size, files))) as progress:
         for file in files:
-            with run.catch_unreadable():
+            with run.catch_input_errors():
                 contents = file.read_contents()
                 progress.on_progress(contents.size)
                 counts = {"bytes": contents.size, "records": len(contents.table)}
                 findings = FindingCollector(run.max_findings)
                 result = FileResult(LOG_RESULT, file.name, kind.name, counts, findings=findings)
                 result.add_findings(contents.findings)
-                run.handle_all(iter_result_events(result))
+                run.handle_events(iter_result_events(result))
     return run.finish()

@@ -16,7 +16,7 @@ from kfmt_cli.checks.log.checker import (
     LogChecker,
     LogCheckResult,
     LogRangeCheck,
-    collect_check,
+    collect_check_outcome,
 )
 from kfmt_cli.checks.log.offset_range import OffsetRange
 from kfmt_cli.disk.kinds.kind import InputFile
@@ -38,7 +38,7 @@ class LogSplitResult:
     """The result for a split of a log."""
 
     split: FileSplit
-    records: int
+    n_records: int
     offset_range: OffsetRange
     boundary: SplitBoundary | None
     findings: list[Finding]
@@ -63,10 +63,10 @@ class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], L
         )
         return [None if result is None else (result, []) for result in results]
 
-    def process_one(self, item: InputFile) -> CheckOutcome[LogCheckResult] | None:
-        return collect_check(replace(self.log_checker, workers=0).iter_findings(item))
+    def process_item(self, item: InputFile) -> CheckOutcome[LogCheckResult] | None:
+        return collect_check_outcome(replace(self.log_checker, n_threads=0).iter_findings(item))
 
-    def split(self, item: InputFile, size: int, jobs: int) -> list[FileSplit]:
+    def divide_item(self, item: InputFile, size: int, jobs: int) -> list[FileSplit]:
         if item.kind is not LOG_KIND or not self.log_checker.deep:
             return []
         split_bytes = min(max(-(-size // jobs), MIN_SPLIT_BYTES), MAX_SPLIT_BYTES)
@@ -81,17 +81,17 @@ class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], L
         from kfmt_cli.execution.split_reader import SplitReader, collect_facts
 
         limit = self.log_checker.limit
-        reader = SplitReader(decompression_limit=limit, searches_bytes=True)
+        reader = SplitReader(decompression_limit=limit, searches_without_index=True)
         range_check = LogRangeCheck(True, limit, split.base_offset)
         leading_findings: list[Finding] = []
-        for run, records in reader.records(split, read_lazy_records):
-            for check, finding in range_check.check_records(run, records):
+        for batch_run, records in reader.iter_record_runs(split, read_lazy_records):
+            for check, finding in range_check.check_records(batch_run, records):
                 (leading_findings if check.needs_previous_batch else reader.findings).append(
                     finding
                 )
             if len(reader.findings) > MAX_COLLECTED_FINDINGS:
                 return None
-        if reader.has_changed:
+        if reader.has_file_changed:
             return None
         if reader.boundary is not None:
             reader.boundary.checks |= collect_facts(range_check.checks)
@@ -115,12 +115,12 @@ class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], L
                 merger.with_file_batch_index(finding) for finding in split_result.findings
             ]
             boundary_findings = (
-                list(merger.add_split(split_result.boundary))
+                list(merger.merge_boundary(split_result.boundary))
                 if split_result.boundary is not None
                 else []
             )
             findings += sort_findings([*boundary_findings, *split_findings])
-            offset_range.merge_later(split_result.offset_range)
-            n_records += split_result.records
-        size = split_results[0].split.size
+            offset_range.merge_later_range(split_result.offset_range)
+            n_records += split_result.n_records
+        size = split_results[0].split.file_size
         return LogCheckResult(size, merger.n_batches, n_records, offset_range), findings

@@ -29,15 +29,15 @@ MIN_LIBRARY_REGION_BYTES = 512  # average size from which a library call per reg
 def _slicing_table(polynomial: int) -> array.array[int]:
     """The tables for slicing by eight: table k (256 words) advances a byte by k more zero bytes."""
     first_table = []
-    for value in range(256):
+    for crc in range(256):
         for _ in range(8):
-            value = (value >> 1) ^ (polynomial if value & 1 else 0)  # noqa: PLW2901
-        first_table.append(value)
-    table = array.array("I", first_table)
+            crc = (crc >> 1) ^ (polynomial if crc & 1 else 0)  # noqa: PLW2901
+        first_table.append(crc)
+    slicing_words = array.array("I", first_table)
     for i in range(256, 2048):
-        previous = table[i - 256]
-        table.append((previous >> 8) ^ first_table[previous & 0xFF])
-    return table
+        previous_word = slicing_words[i - 256]
+        slicing_words.append((previous_word >> 8) ^ first_table[previous_word & 0xFF])
+    return slicing_words
 
 
 def compute_region_crcs(
@@ -47,9 +47,9 @@ def compute_region_crcs(
     crcs = np.empty(len(starts), np.int64)
     if not scan.COMPILED or int((ends - starts).sum()) >= MIN_LIBRARY_REGION_BYTES * len(starts):
         crc_function = _library_crc_function(polynomial)
-        view = memoryview(data)
-        bounds = zip(starts.tolist(), ends.tolist(), strict=True)
-        crcs[:] = [crc_function(view[start:end], 0) for start, end in bounds]
+        data_view = memoryview(data)
+        region_bounds = zip(starts.tolist(), ends.tolist(), strict=True)
+        crcs[:] = [crc_function(data_view[start:end], 0) for start, end in region_bounds]
     else:
         scan.compute_crcs(
             data, np.array([starts, ends], np.int64), _slicing_table(polynomial), crcs
@@ -72,13 +72,15 @@ def _library_crc_function(polynomial: int) -> Callable[[Buffer, int], int]:
     if polynomial == CRC32_POLYNOMIAL:
         return zlib.crc32
     package_spec = PathFinder.find_spec("crc32c")
-    search_path = package_spec and package_spec.submodule_search_locations
-    module_spec = PathFinder.find_spec("crc32c._crc32c", search_path) if search_path else None
+    module_search_path = package_spec and package_spec.submodule_search_locations
+    module_spec = (
+        PathFinder.find_spec("crc32c._crc32c", module_search_path) if module_search_path else None
+    )
     if module_spec is None or module_spec.loader is None:
         from crc32c import crc32c
 
         return crc32c
-    module = module_from_spec(module_spec)
-    module_spec.loader.exec_module(module)
-    crc_function: Callable[[Buffer, int], int] = module.crc32c
+    crc32c_module = module_from_spec(module_spec)
+    module_spec.loader.exec_module(crc32c_module)
+    crc_function: Callable[[Buffer, int], int] = crc32c_module.crc32c
     return crc_function

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, XERIAL_MAGIC, xxh32_short
+from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, XERIAL_MAGIC, compute_short_xxh32
 
 XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, compatible version
 XERIAL_BLOCK_BYTES = 32 << 10
@@ -30,7 +30,7 @@ COMPRESSION_LEVELS = {
     "zstd": range(-7, 23),
 }
 
-_per_thread = threading.local()
+_thread_cache = threading.local()
 
 
 def compress(codec: str, data: bytes, magic: int = 2, level: int | None = None) -> bytes:
@@ -61,8 +61,8 @@ def _compress_snappy(data: bytes, magic: int, level: int | None) -> bytes:
 
     chunks = [XERIAL_HEADER]
     for position in range(0, len(data), XERIAL_BLOCK_BYTES):
-        block = snappy.compress(data[position : position + XERIAL_BLOCK_BYTES])
-        chunks += struct.pack(">i", len(block)), block
+        compressed_block = snappy.compress(data[position : position + XERIAL_BLOCK_BYTES])
+        chunks += struct.pack(">i", len(compressed_block)), compressed_block
     return b"".join(chunks)
 
 
@@ -71,19 +71,23 @@ def _compress_lz4(data: bytes, magic: int, level: int | None) -> bytes:
     import lz4.block
 
     checksummed_header = LZ4_MAGIC + LZ4_DESCRIPTOR if magic == 0 else LZ4_DESCRIPTOR
-    chunks = [LZ4_MAGIC, LZ4_DESCRIPTOR, bytes([xxh32_short(checksummed_header) >> 8 & 0xFF])]
+    chunks = [
+        LZ4_MAGIC,
+        LZ4_DESCRIPTOR,
+        bytes([compute_short_xxh32(checksummed_header) >> 8 & 0xFF]),
+    ]
     for position in range(0, len(data), LZ4_BLOCK_BYTES):
         uncompressed_block = data[position : position + LZ4_BLOCK_BYTES]
-        block = lz4.block.compress(
+        compressed_block = lz4.block.compress(
             uncompressed_block, store_size=False, **_lz4_level_arguments(level)
         )
-        if len(block) >= len(uncompressed_block):
+        if len(compressed_block) >= len(uncompressed_block):
             chunks += (
                 struct.pack("<I", len(uncompressed_block) | LZ4_UNCOMPRESSED_FLAG),
                 uncompressed_block,
             )
         else:
-            chunks += struct.pack("<I", len(block)), block
+            chunks += struct.pack("<I", len(compressed_block)), compressed_block
     chunks.append(LZ4_END)
     return b"".join(chunks)
 
@@ -100,17 +104,19 @@ def _compress_zstd(data: bytes, magic: int, level: int | None) -> bytes:
     del magic
     import zstandard
 
-    cached_level_and_compressor: tuple[int | None, Any] = getattr(_per_thread, "zstd", (None, None))
+    cached_level_and_compressor: tuple[int | None, Any] = getattr(
+        _thread_cache, "zstd", (None, None)
+    )
     effective_level = DEFAULT_ZSTD_LEVEL if level is None else level
     if cached_level_and_compressor[0] != effective_level:
         new_compressor = zstandard.ZstdCompressor(level=effective_level, write_content_size=False)
-        cached_level_and_compressor = _per_thread.zstd = effective_level, new_compressor
+        cached_level_and_compressor = _thread_cache.zstd = effective_level, new_compressor
     compressor = cached_level_and_compressor[1]
-    stream = compressor.compressobj()
+    compression_stream = compressor.compressobj()
     chunks: list[bytes] = [
-        stream.compress(data),
-        stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK),
-        stream.flush(),
+        compression_stream.compress(data),
+        compression_stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK),
+        compression_stream.flush(),
     ]
     return b"".join(chunks)
 

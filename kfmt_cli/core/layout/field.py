@@ -37,9 +37,9 @@ class BitField:
         """The integer with just these bits set."""
         return ((1 << self.width) - 1) << self.shift
 
-    def extract(self, raw: int) -> int:
+    def extract_value(self, integer: int) -> int:
         """The value of these bits."""
-        return (raw & self.mask) >> self.shift
+        return (integer & self.mask) >> self.shift
 
     def symbol(self, value: int) -> str:
         """The name of a value; `unknown-N` for a value without one."""
@@ -103,11 +103,11 @@ class Field:
     classic: bool = False
     """Whether its length is never compact, even in flexible versions."""
 
-    def is_in(self, version: int) -> bool:
+    def is_in_version(self, version: int) -> bool:
         """Whether a version of the message has the field."""
         return self.since <= version and (self.until is None or version <= self.until)
 
-    def symbol(self, value: object) -> str | None:
+    def find_symbol(self, value: object) -> str | None:
         """The name of a value; None for one without a name."""
         symbols = self.symbols or ()
         has_symbol = isinstance(value, int) and 0 <= value < len(symbols)

@@ -11,7 +11,7 @@ from kfmt_cli.errors import KfmtError
 class BufferOrigin:
     """The source of a buffer's bytes."""
 
-    name: str
+    file_path: str
     """The path of the file as the user wrote it."""
     file_position: int = 0
     """The position in the file of the buffer's byte 0, or of the compressed bytes."""
@@ -31,18 +31,18 @@ class ByteLocation:
 
     origin: BufferOrigin
     buffer_position: int
-    path: tuple[str, ...] = ()
+    structure_names: tuple[str, ...] = ()
 
     @property
-    def position(self) -> int:
+    def file_position(self) -> int:
         """The byte in the file; for a decompressed block, where its compressed bytes begin."""
         return self.origin.file_position + (
             0 if self.origin.is_decompressed else self.buffer_position
         )
 
     def __str__(self) -> str:
-        text = f"{self.origin.name} {self.origin.describe_byte(self.buffer_position)}"
-        return f"{text}, {' › '.join(self.path)}" if self.path else text
+        text = f"{self.origin.file_path} {self.origin.describe_byte(self.buffer_position)}"
+        return f"{text}, {' › '.join(self.structure_names)}" if self.structure_names else text
 
 
 class DecodeError(KfmtError):

@@ -29,7 +29,7 @@ class DecodedMessage:
 
     values: FieldDict
     """The values by field name."""
-    end: int
+    end_position: int
     """The byte after the values."""
     error: str | None = None
     """Why and where reading failed; None for a complete message."""
@@ -40,11 +40,11 @@ def read_message(layout: Layout, data: Buffer, position: int, end: int) -> Decod
     try:
         values, values_end = layout.read_values(data, position, end)
     except WireError as error:
-        path = "".join(f"{name} › " for name in error.path)
+        path_text = "".join(f"{name} › " for name in error.field_path)
         partial_values = _node_values(read_field_tree(layout, data, position, end))
         assert isinstance(partial_values, FieldDict)
         return DecodedMessage(
-            partial_values, error.position, f"byte {error.position}, {path}{error}"
+            partial_values, error.position, f"byte {error.position}, {path_text}{error}"
         )
     return DecodedMessage(values, values_end)
 
@@ -52,15 +52,15 @@ def read_message(layout: Layout, data: Buffer, position: int, end: int) -> Decod
 def _node_values(node: FieldNode) -> Value:
     """The values that were read under a node."""
     if node.layout is not None or node.is_tagged:
-        values = FieldDict()
+        value_by_name = FieldDict()
         for child in node.children:
             if child.is_tagged:
                 tagged_values = _node_values(child)
                 assert isinstance(tagged_values, dict)
-                values |= tagged_values
+                value_by_name |= tagged_values
             elif child.definition is not None and (child.is_complete or child.children):
-                values[child.name] = _node_values(child)
-        return values
+                value_by_name[child.name] = _node_values(child)
+        return value_by_name
     if node.is_list:
         return [
             _node_values(child)
@@ -78,17 +78,17 @@ def message_to_json(
     enclosing_values: the values of the enclosing message.
     """
     field_by_name = {field.name: field for field in message_fields(layout)}
-    context = {**(enclosing_values or {}), **values}
-    result = FieldDict()
+    context_values = {**(enclosing_values or {}), **values}
+    json_members = FieldDict()
     for name, value in values.items():
         field = field_by_name.get(name)
         if field is None:  # unknown tagged fields, by tag
-            result[name] = to_json_value(value)
+            json_members[name] = to_json_value(value)
             continue
-        result[name] = _field_to_json(field, value, context)
-        if (symbol := field.symbol(value)) is not None:
-            result[f"{name}_name"] = symbol
-    return result
+        json_members[name] = _field_to_json(field, value, context_values)
+        if (symbol := field.find_symbol(value)) is not None:
+            json_members[f"{name}_name"] = symbol
+    return json_members
 
 
 def message_fields(layout: Layout) -> list[Field]:
@@ -99,19 +99,21 @@ def message_fields(layout: Layout) -> list[Field]:
     ]
 
 
-def _field_to_json(field: Field, value: Value, context: MessageValues) -> Any:
+def _field_to_json(field: Field, value: Value, context_values: MessageValues) -> Any:
     if isinstance(value, bytes) and field.embedded_message is not None:
-        embedded_values = read_embedded_message(field.embedded_message, value, context)
+        embedded_values = read_embedded_message(field.embedded_message, value, context_values)
         if embedded_values is not None:
             return embedded_values
-    return _typed_to_json(field.type, value, context)
+    return _typed_value_to_json(field.type, value, context_values)
 
 
-def _typed_to_json(type_: object, value: Value, context: MessageValues) -> Any:
+def _typed_value_to_json(type_: object, value: Value, context_values: MessageValues) -> Any:
     if isinstance(type_, StructWireType) and isinstance(value, dict):
-        return message_to_json(type_.layout, value, context)
+        return message_to_json(type_.layout, value, context_values)
     if isinstance(type_, ListWireType) and isinstance(value, list):
-        return [_typed_to_json(type_.element_type, element, context) for element in value]
+        return [
+            _typed_value_to_json(type_.element_type, element, context_values) for element in value
+        ]
     return to_json_value(value)
 
 
@@ -148,30 +150,36 @@ def find_version_prefixed_layout(
 
 
 def find_embedded_layout(
-    embedded: EmbeddedMessage, data: Buffer, position: int, end: int, context: MessageValues
+    embedded_message: EmbeddedMessage,
+    data: Buffer,
+    position: int,
+    end: int,
+    context_values: MessageValues,
 ) -> Layout | None:
     """The Layout of the message in a bytes field, after its version; None if unknown.
 
     A version newer than all known ones is read as the newest known one, as Kafka clients do.
-    context: the values of the message with the field and of the messages around it.
+    context_values: the values of the message with the field and of the messages around it.
     """
     if (
-        embedded.condition_field
-        and context.get(embedded.condition_field) != embedded.condition_value
+        embedded_message.condition_field
+        and context_values.get(embedded_message.condition_field) != embedded_message.condition_value
     ):
         return None
-    return find_version_prefixed_layout(embedded.layout, data, position, end)
+    return find_version_prefixed_layout(embedded_message.layout, data, position, end)
 
 
 def read_embedded_message(
-    embedded: EmbeddedMessage, data: bytes, context: MessageValues
+    embedded_message: EmbeddedMessage, message_bytes: bytes, context_values: MessageValues
 ) -> FieldDict | None:
     """The values, and the version, of the message in a bytes field; None if it is not valid."""
-    layout = find_embedded_layout(embedded, data, 0, len(data), context)
+    layout = find_embedded_layout(
+        embedded_message, message_bytes, 0, len(message_bytes), context_values
+    )
     if layout is None:
         return None
-    message = read_message(layout, data, Int16.size, len(data))
+    message = read_message(layout, message_bytes, Int16.size, len(message_bytes))
     if message.error is not None:
         return None
-    version, _ = Int16.read(data, 0, len(data))
+    version, _ = Int16.read(message_bytes, 0, len(message_bytes))
     return FieldDict(version=version, **message_to_json(layout, message.values))

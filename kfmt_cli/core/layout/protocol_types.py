@@ -24,9 +24,9 @@ from kfmt_cli.core.layout.wire_types import (
     Value,
     WireError,
     WireType,
-    read_consecutive,
+    read_consecutive_values,
     read_length,
-    require_bytes,
+    require_remaining_bytes,
 )
 from kfmt_cli.core.uuids import format_uuid, parse_uuid
 
@@ -46,11 +46,11 @@ class BoolOrFloatWireType:
     struct_format: str
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[Value, int]:
-        require_bytes(self.size, position, end)
+        require_remaining_bytes(self.size, position, end)
         (value,) = struct.unpack_from(self.struct_format, data, position)
         return value, position + self.size
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         return struct.pack(self.struct_format, value)
 
 
@@ -62,10 +62,10 @@ class UuidWireType:
     size: int = 16
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[str, int]:
-        require_bytes(self.size, position, end)
+        require_remaining_bytes(self.size, position, end)
         return format_uuid(bytes(data[position : position + self.size])), position + self.size
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         assert isinstance(value, str)
         return parse_uuid(value)
 
@@ -93,12 +93,12 @@ class TextWireType:
                 f"not UTF-8: {error.reason}", text_start + error.start, "NOT_TEXT"
             ) from None
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         if value is None:
-            return self.length_type.write(-1)
+            return self.length_type.encode(-1)
         assert isinstance(value, str)
-        data = value.encode()
-        return self.length_type.write(len(data)) + data
+        encoded_text = value.encode()
+        return self.length_type.encode(len(encoded_text)) + encoded_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ class ListWireType:
         )
         if count < 0:
             return None, elements_start
-        return read_consecutive(self.element_type.read, count, data, elements_start, end)
+        return read_consecutive_values(self.element_type.read, count, data, elements_start, end)
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         if value is None:
-            return self.count_type.write(-1)
+            return self.count_type.encode(-1)
         assert isinstance(value, list)
-        return self.count_type.write(len(value)) + b"".join(
-            self.element_type.write(element) for element in value
+        return self.count_type.encode(len(value)) + b"".join(
+            self.element_type.encode(element) for element in value
         )
 
 
@@ -161,11 +161,11 @@ class StructWireType:
                 return None, position
         return self.layout.read_values(data, position, end)
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         if value is None:
-            return UVarint32.write(0) if self.is_tagged else Int8.write(-1)
+            return UVarint32.encode(0) if self.is_tagged else Int8.encode(-1)
         assert isinstance(value, dict)
-        return (Int8.write(1) if self.nullable else b"") + self.layout.write(value)
+        return (Int8.encode(1) if self.nullable else b"") + self.layout.encode_row(value)
 
 
 class DeclaredType:
@@ -180,7 +180,7 @@ class DeclaredType:
             f"{self!r} has no version, bytes {position} to {end} of {len(data)} are not read"
         )
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         """Raise TypeError, as `read` does."""
         raise TypeError(f"{self!r} has no version, {value!r} is not written")
 
@@ -191,11 +191,11 @@ class DeclaredLengthType(DeclaredType):
 
     name: str
 
-    def resolve(self, flexible: bool, nullable: bool) -> WireType:
+    def to_wire_type(self, is_flexible: bool, is_nullable: bool) -> WireType:
         """The wire type in a version, which is flexible or not."""
         if self is String:
-            return TextWireType(COMPACT if flexible else Int16, nullable)
-        return BytesWireType(COMPACT if flexible else Int32, nullable)
+            return TextWireType(COMPACT if is_flexible else Int16, is_nullable)
+        return BytesWireType(COMPACT if is_flexible else Int32, is_nullable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,57 +27,61 @@ class TaggedFields:
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[dict[str, Value], int]:
         """Read the values by field name; also returns the position after them. Raises WireError."""
-        count, next_position = UVarint32.read(data, position, end)
-        values: dict[str, Value] = {}
-        unknown_by_tag: dict[str, Value] = {}
-        for _ in range(count):
-            start = next_position
+        n_fields, next_position = UVarint32.read(data, position, end)
+        value_by_name: dict[str, Value] = {}
+        unknown_bytes_by_tag: dict[str, Value] = {}
+        for _ in range(n_fields):
+            field_start = next_position
             tag, next_position = UVarint32.read(data, next_position, end)
-            size, next_position = UVarint32.read(data, next_position, end)
-            if size > end - next_position:
+            value_size, next_position = UVarint32.read(data, next_position, end)
+            if value_size > end - next_position:
                 message = (
-                    f"tagged field of {size} bytes, but "
+                    f"tagged field of {value_size} bytes, but "
                     f"{format_remaining_bytes(end - next_position)}"
                 )
-                raise WireError(message, start, "LENGTH_TOO_BIG")
+                raise WireError(message, field_start, "LENGTH_TOO_BIG")
             definition = self.field_by_tag.get(tag)
             if definition is None:
-                unknown_by_tag[str(tag)] = bytes(data[next_position : next_position + size])
-            else:
-                values[definition.name] = self._read_value(
-                    definition, data, next_position, next_position + size
+                unknown_bytes_by_tag[str(tag)] = bytes(
+                    data[next_position : next_position + value_size]
                 )
-            next_position += size
-        if unknown_by_tag:
-            values[UNKNOWN_TAGS] = unknown_by_tag
-        return values, next_position
+            else:
+                value_by_name[definition.name] = self._read_value(
+                    definition, data, next_position, next_position + value_size
+                )
+            next_position += value_size
+        if unknown_bytes_by_tag:
+            value_by_name[UNKNOWN_TAGS] = unknown_bytes_by_tag
+        return value_by_name, next_position
 
     @staticmethod
     def _read_value(definition: Field, data: Buffer, position: int, end: int) -> Value:
         try:
             value, next_position = definition.type.read(data, position, end)
         except WireError as error:
-            raise error.prefix_path(definition.name) from None
+            raise error.prepend_field(definition.name) from None
         if next_position != end:
             message = f"{end - position} bytes declared, {next_position - position} used"
-            raise WireError(message, position, "FRAME_NOT_FILLED").prefix_path(definition.name)
+            raise WireError(message, position, "FRAME_NOT_FILLED").prepend_field(definition.name)
         return value
 
-    def write(self, values: Mapping[str, Value]) -> bytes:
+    def encode_fields(self, value_by_name: Mapping[str, Value]) -> bytes:
         """Encode the tagged fields among a message's values, in tag order."""
-        unknown_by_tag = values.get(UNKNOWN_TAGS) or {}
-        assert isinstance(unknown_by_tag, dict)
+        unknown_bytes_by_tag = value_by_name.get(UNKNOWN_TAGS) or {}
+        assert isinstance(unknown_bytes_by_tag, dict)
         encoded_by_tag = {
-            int(tag): data for tag, data in unknown_by_tag.items() if isinstance(data, bytes)
+            int(tag): field_bytes
+            for tag, field_bytes in unknown_bytes_by_tag.items()
+            if isinstance(field_bytes, bytes)
         }
         for tag, definition in self.field_by_tag.items():
-            if definition.name in values:
-                encoded_by_tag[tag] = definition.type.write(values[definition.name])
-        encoded = UVarint32.write(len(encoded_by_tag))
+            if definition.name in value_by_name:
+                encoded_by_tag[tag] = definition.type.encode(value_by_name[definition.name])
+        encoded = UVarint32.encode(len(encoded_by_tag))
         for tag in sorted(encoded_by_tag):
             encoded += (
-                UVarint32.write(tag)
-                + UVarint32.write(len(encoded_by_tag[tag]))
+                UVarint32.encode(tag)
+                + UVarint32.encode(len(encoded_by_tag[tag]))
                 + encoded_by_tag[tag]
             )
         return encoded

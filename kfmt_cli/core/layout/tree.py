@@ -31,7 +31,7 @@ class FieldNode:
     """A field, a structure, or a part of one."""
 
     name: str
-    type: str
+    type_name: str
     start: int
     """The position of its first byte in the buffer."""
     end: int
@@ -52,14 +52,14 @@ class FieldNode:
     """The meaning of the value in its context."""
     is_invalid: bool = False
     """Whether the value is wrong, although it could be read."""
-    offset: int | None = None
+    record_offset: int | None = None
     """The offset of the record that the value points to."""
 
-    def child(self, name: str) -> FieldNode:
+    def require_child(self, name: str) -> FieldNode:
         """The child with this name; raises StopIteration."""
         return next(child for child in self.children if child.name == name)
 
-    def add(self, child: FieldNode) -> FieldNode:
+    def add_child(self, child: FieldNode) -> FieldNode:
         """Append a child and extend this node to its end."""
         self.children.append(child)
         self.end = child.end
@@ -75,7 +75,7 @@ def read_field_tree(layout: Layout, data: Buffer, position: int, end: int) -> Fi
     """Read the structure at byte `position` of a buffer, up to byte `end` at most."""
     node = FieldNode(layout.name, layout.name, position, position, layout=layout)
     for definition in layout.fields:
-        child = node.add(_read_field(definition, data, node.end, end))
+        child = node.add_child(_read_field(definition, data, node.end, end))
         if not child.is_complete:
             return node
         if definition.is_frame_size:
@@ -85,7 +85,7 @@ def read_field_tree(layout: Layout, data: Buffer, position: int, end: int) -> Fi
                 return node
             end = child.end + child.value
     if layout.tagged_fields is not None:
-        node.add(_read_tagged_fields(layout.tagged_fields, data, node.end, end))
+        node.add_child(_read_tagged_fields(layout.tagged_fields, data, node.end, end))
     if any(field.is_frame_size for field in layout.fields) and node.is_complete and node.end != end:
         node.error = format_trailing_bytes(end - node.end)
     return node
@@ -122,8 +122,10 @@ def _read_node(name: str, type_: WireType, data: Buffer, position: int, end: int
 
 def _add_length_and_bytes(node: FieldNode, length_type: Any, data: Buffer) -> None:
     """Add nodes for the length of bytes or text, and for the bytes unless they are null."""
-    length, bytes_start = length_type.read(data, node.start, node.end)
-    node.children.append(FieldNode("length", length_type.name, node.start, bytes_start, length))
+    bytes_length, bytes_start = length_type.read(data, node.start, node.end)
+    node.children.append(
+        FieldNode("length", length_type.name, node.start, bytes_start, bytes_length)
+    )
     if node.value is not None:
         node.children.append(
             FieldNode("bytes", "bytes", bytes_start, node.end, bytes(data[bytes_start : node.end]))
@@ -139,9 +141,9 @@ def _read_elements(
     if count_node.error is not None:
         return
     assert isinstance(count_node.value, int)
-    nullable = isinstance(type_, ListWireType) and type_.nullable
+    is_nullable = isinstance(type_, ListWireType) and type_.nullable
     if count_node.value < 0:
-        if not (nullable and count_node.value == -1):
+        if not (is_nullable and count_node.value == -1):
             count_node.error = f"count {count_node.value}, but null is not allowed here"
         node.is_list = False
         return
@@ -154,12 +156,14 @@ def _read_elements(
         StructWireType(type_.row_layout) if isinstance(type_, ArrayWireType) else type_.element_type
     )
     for i in range(count_node.value):
-        child = node.add(_read_node(str(i), element_type, data, node.end, end))
-        if not child.is_complete:
+        element_node = node.add_child(_read_node(str(i), element_type, data, node.end, end))
+        if not element_node.is_complete:
             return
 
 
-def _read_tagged_fields(tagged: TaggedFields, data: Buffer, position: int, end: int) -> FieldNode:
+def _read_tagged_fields(
+    tagged_fields: TaggedFields, data: Buffer, position: int, end: int
+) -> FieldNode:
     """A node with the count, then tag, size and value of each tagged field."""
     node = FieldNode("tagged_fields", "tagged fields", position, position, is_tagged=True)
     count_node = _add_leaf(node, "count", UVarint32, data, end)
@@ -175,13 +179,14 @@ def _read_tagged_fields(tagged: TaggedFields, data: Buffer, position: int, end: 
         assert isinstance(size_node.value, int)
         assert isinstance(tag_node.value, int)
         if size_node.value > end - node.end:
-            remaining = end - node.end
+            remaining_bytes = end - node.end
             size_node.error = (
-                f"tagged field of {size_node.value} bytes, but {format_remaining_bytes(remaining)}"
+                f"tagged field of {size_node.value} bytes, but "
+                f"{format_remaining_bytes(remaining_bytes)}"
             )
             break
         value_end = node.end + size_node.value
-        definition = tagged.field_by_tag.get(tag_node.value)
+        definition = tagged_fields.field_by_tag.get(tag_node.value)
         if definition is not None:
             value_node = _read_field(definition, data, node.end, value_end)
             if value_node.is_complete and value_node.end != value_end:
@@ -191,7 +196,7 @@ def _read_tagged_fields(tagged: TaggedFields, data: Buffer, position: int, end: 
         else:
             value_node = FieldNode(f"tag {tag_node.value}", "bytes", node.end, value_end)
             value_node.value = bytes(data[node.end : value_end])
-        node.add(value_node)
+        node.add_child(value_node)
         if not value_node.is_complete:
             break
     return node
@@ -201,16 +206,16 @@ def _add_leaf(
     node: FieldNode, name: str, type_: WireType | LengthType, data: Buffer, end: int
 ) -> FieldNode:
     """Read a value without parts into a new child of a node; returns the child."""
-    child = FieldNode(name, type_.name, node.end, node.end)
-    _read_leaf(child, type_.read, data, end)
-    return node.add(child)
+    leaf_node = FieldNode(name, type_.name, node.end, node.end)
+    _read_leaf(leaf_node, type_.read, data, end)
+    return node.add_child(leaf_node)
 
 
-def _read_leaf(node: FieldNode, read: object, data: Buffer, end: int) -> None:
+def _read_leaf(node: FieldNode, read_value: object, data: Buffer, end: int) -> None:
     """Read a value without parts into its node, or set the node's error."""
-    assert callable(read)
+    assert callable(read_value)
     try:
-        node.value, node.end = read(data, node.start, end)
+        node.value, node.end = read_value(data, node.start, end)
     except WireError as error:
-        node.error = " › ".join((*error.path, str(error)))
+        node.error = " › ".join((*error.field_path, str(error)))
         node.end = max(error.position, node.start)

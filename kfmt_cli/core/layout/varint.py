@@ -18,44 +18,52 @@ class VarintError(ValueError):
         self.status = status
 
 
-def zigzag_encode(value: int, bits: int) -> int:
+def zigzag_encode(signed: int, n_bits: int) -> int:
     """Map 0, -1, 1, -2, … to 0, 1, 2, 3, …: (n << 1) ^ (n >> bits - 1), as an unsigned number."""
-    return ((value << 1) ^ (value >> (bits - 1))) & VARINT_MASKS[bits]
+    return ((signed << 1) ^ (signed >> (n_bits - 1))) & VARINT_MASKS[n_bits]
 
 
-def zigzag_decode(raw: int) -> int:
+def zigzag_decode(unsigned: int) -> int:
     """The inverse of `zigzag_encode`."""
-    return (raw >> 1) ^ -(raw & 1)
+    return (unsigned >> 1) ^ -(unsigned & 1)
 
 
-def varint_groups(raw: int) -> list[int]:
+def seven_bit_groups(unsigned: int) -> list[int]:
     """The 7-bit groups of an unsigned number, lowest first; one group for 0."""
-    groups = [raw & 0x7F]
-    while raw := raw >> 7:
-        groups.append(raw & 0x7F)
+    groups = [unsigned & 0x7F]
+    while unsigned := unsigned >> 7:
+        groups.append(unsigned & 0x7F)
     return groups
 
 
-def encode_uvarint(raw: int) -> bytes:
+def encode_uvarint(unsigned: int) -> bytes:
     """Encode an unsigned number as a varint."""
-    *leading, last = varint_groups(raw)
-    return bytes([*(group | 0x80 for group in leading), last])
+    *leading_groups, last_group = seven_bit_groups(unsigned)
+    return bytes([*(group | 0x80 for group in leading_groups), last_group])
 
 
-def decode_uvarint(data: bytes | memoryview, position: int, end: int, bits: int) -> tuple[int, int]:
+def decode_uvarint(
+    data: bytes | memoryview, position: int, end: int, n_bits: int
+) -> tuple[int, int]:
     """Decode the unsigned varint at byte `position`; also returns the position after it.
 
-    Raises VarintError. bits: 32 or 64.
+    Raises VarintError. n_bits: 32 or 64.
     """
-    raw = 0
-    for i in range(MAX_VARINT_BYTES[bits]):
-        if position + i >= end:
-            raise VarintError(f"truncated varint: ends after {i} byte{'s' * (i != 1)}", "EXHAUSTED")
-        byte = data[position + i]
-        raw |= (byte & 0x7F) << (7 * i)
+    unsigned = 0
+    for byte_index in range(MAX_VARINT_BYTES[n_bits]):
+        if position + byte_index >= end:
+            raise VarintError(
+                f"truncated varint: ends after {byte_index} byte{'s' * (byte_index != 1)}",
+                "EXHAUSTED",
+            )
+        byte = data[position + byte_index]
+        unsigned |= (byte & 0x7F) << (7 * byte_index)
         if byte < 0x80:
-            return raw & VARINT_MASKS[bits], position + i + 1
+            return unsigned & VARINT_MASKS[n_bits], position + byte_index + 1
     raise VarintError(
-        f"a {bits}-bit varint has at most {MAX_VARINT_BYTES[bits]} bytes, but this one continues",
+        (
+            f"a {n_bits}-bit varint has at most {MAX_VARINT_BYTES[n_bits]} bytes, but this one "
+            "continues"
+        ),
         "VARINT_TOO_LONG",
     )

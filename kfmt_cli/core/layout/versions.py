@@ -28,21 +28,21 @@ def layout_at_version(message_layout: Layout, version: int) -> Layout:
         raise ValueError(
             f"{message_layout.name} has versions {first_version} to {last_version}, not {version}"
         )
-    return _resolve_layout(message_layout, version, message_layout.flexible_since)
+    return _resolve_structure(message_layout, version, message_layout.flexible_since)
 
 
-def _resolve_layout(layout: Layout, version: int, flexible_since: int | None) -> Layout:
+def _resolve_structure(layout: Layout, version: int, flexible_since: int | None) -> Layout:
     """The Layout of a message, or of a structure in it, in a version."""
-    flexible = flexible_since is not None and version >= flexible_since
+    is_flexible = flexible_since is not None and version >= flexible_since
     fields: list[Field] = []
     field_by_tag: dict[int, Field] = {}
     for field in layout.fields:
-        if not field.is_in(version):
+        if not field.is_in_version(version):
             continue
-        nullable = field.nullable_since is not None and version >= field.nullable_since
+        is_nullable = field.nullable_since is not None and version >= field.nullable_since
         compact_since = None if field.classic else flexible_since
         resolved_field = replace(
-            field, type=_resolve_type(field.type, version, compact_since, nullable)
+            field, type=_resolve_type(field.type, version, compact_since, is_nullable)
         )
         if field.tag is not None and version >= field.tagged_since:
             if isinstance(resolved_field.type, StructWireType):
@@ -57,26 +57,28 @@ def _resolve_layout(layout: Layout, version: int, flexible_since: int | None) ->
         layout.doc,
         layout.source,
         tuple(fields),
-        tagged_fields=TaggedFields(field_by_tag) if flexible else None,
+        tagged_fields=TaggedFields(field_by_tag) if is_flexible else None,
     )
 
 
 def _resolve_type(
-    type_: WireType, version: int, flexible_since: int | None, nullable: bool
+    type_: WireType, version: int, flexible_since: int | None, is_nullable: bool
 ) -> WireType:
     """The wire type of a declared type in a version; other types are returned unchanged."""
-    flexible = flexible_since is not None and version >= flexible_since
+    is_flexible = flexible_since is not None and version >= flexible_since
     if isinstance(type_, DeclaredLengthType):
-        return type_.resolve(flexible, nullable)
+        return type_.to_wire_type(is_flexible, is_nullable)
     if isinstance(type_, StructWireType):
-        return StructWireType(_resolve_layout(type_.layout, version, flexible_since), nullable)
+        return StructWireType(
+            _resolve_structure(type_.layout, version, flexible_since), is_nullable
+        )
     if isinstance(type_, DeclaredListType):
         element_type: WireType
         if isinstance(type_.element_type, Layout):
             element_type = StructWireType(
-                _resolve_layout(type_.element_type, version, flexible_since)
+                _resolve_structure(type_.element_type, version, flexible_since)
             )
         else:
             element_type = _resolve_type(type_.element_type, version, flexible_since, False)
-        return ListWireType(COMPACT if flexible else Int32, element_type, nullable)
+        return ListWireType(COMPACT if is_flexible else Int32, element_type, is_nullable)
     return type_

@@ -22,19 +22,19 @@ Value = int | float | str | bytes | list["Value"] | dict[str, "Value"] | None
 class WireError(ValueError):
     """Bytes that are not a value of the type.
 
-    position: the byte, in the buffer. status: the kernel's name for the error. path: the names of
-    the fields that contain the value, outermost first.
+    position: the byte, in the buffer. status: the kernel's name for the error. field_path: the
+    names of the fields that contain the value, outermost first.
     """
 
     def __init__(self, reason: str, position: int, status: str) -> None:
         super().__init__(reason)
         self.position = position
         self.status = status
-        self.path: tuple[str, ...] = ()
+        self.field_path: tuple[str, ...] = ()
 
-    def prefix_path(self, name: str) -> WireError:
+    def prepend_field(self, field_name: str) -> WireError:
         """Prepend a name to the path, and return this error."""
-        self.path = (name, *self.path)
+        self.field_path = (field_name, *self.field_path)
         return self
 
 
@@ -52,7 +52,7 @@ class WireType(Protocol):
     def read(self, data: Buffer, position: int, end: int) -> tuple[Value, int]:
         """The value at byte `position`, and the position after it; raises WireError."""
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         """The inverse of `read`."""
 
 
@@ -70,27 +70,28 @@ def format_trailing_bytes(n_trailing: int) -> str:
     return f"{n_trailing} trailing byte{'s' * (n_trailing != 1)}"
 
 
-def require_bytes(size: int, position: int, end: int) -> None:
-    """Raise WireError unless `size` bytes are left."""
-    if size > end - position:
-        needed_text = f"{size} byte{'s' * (size != 1)} needed"
+def require_remaining_bytes(n_bytes: int, position: int, end: int) -> None:
+    """Raise WireError unless `n_bytes` bytes are left."""
+    if n_bytes > end - position:
+        needed_text = f"{n_bytes} byte{'s' * (n_bytes != 1)} needed"
         raise WireError(f"{needed_text}, {end - position} left", position, "EXHAUSTED")
 
 
-def read_consecutive(
-    read: Callable[[Buffer, int, int], tuple[Value, int]],
-    count: int,
+def read_consecutive_values(
+    read_value: Callable[[Buffer, int, int], tuple[Value, int]],
+    n_values: int,
     data: Buffer,
     position: int,
     end: int,
 ) -> tuple[list[Value], int]:
-    """Read `count` consecutive values; also returns the position after them. Raises WireError."""
+    """Read `n_values` consecutive values; also returns the position after them. Raises
+    WireError."""
     values: list[Value] = []
-    for i in range(count):
+    for value_index in range(n_values):
         try:
-            value, position = read(data, position, end)
+            value, position = read_value(data, position, end)
         except WireError as error:
-            raise error.prefix_path(str(i)) from None
+            raise error.prepend_field(str(value_index)) from None
         values.append(value)
     return values, position
 
@@ -114,12 +115,12 @@ class IntegerWireType:
         return f">{'i' if self.signed else 'u'}{self.size}"
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[int, int]:
-        require_bytes(self.size, position, end)
+        require_remaining_bytes(self.size, position, end)
         return int.from_bytes(
             data[position : position + self.size], "big", signed=self.signed
         ), position + self.size
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         assert isinstance(value, int)
         return value.to_bytes(self.size, "big", signed=self.signed)
 
@@ -140,12 +141,12 @@ class VarintWireType:
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[int, int]:
         try:
-            raw, next_position = varint.decode_uvarint(data, position, end, self.bits)
+            unsigned, next_position = varint.decode_uvarint(data, position, end, self.bits)
         except varint.VarintError as error:
             raise WireError(str(error), position, error.status) from None
-        return varint.zigzag_decode(raw) if self.signed else raw, next_position
+        return varint.zigzag_decode(unsigned) if self.signed else unsigned, next_position
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         assert isinstance(value, int)
         return varint.encode_uvarint(
             varint.zigzag_encode(value, self.bits) if self.signed else value
@@ -161,12 +162,12 @@ class CompactLengthWireType:
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[int, int]:
         """The length and the position after it; raises WireError."""
-        raw, next_position = UVarint32.read(data, position, end)
-        return raw - 1, next_position
+        stored_length, next_position = UVarint32.read(data, position, end)
+        return stored_length - 1, next_position
 
-    def write(self, value: int) -> bytes:
+    def encode(self, value: int) -> bytes:
         """The inverse of `read`."""
-        return UVarint32.write(value + 1)
+        return UVarint32.encode(value + 1)
 
 
 LengthType = IntegerWireType | VarintWireType | CompactLengthWireType
@@ -222,11 +223,11 @@ class BytesWireType:
             return None, bytes_start
         return bytes(data[bytes_start : bytes_start + length]), bytes_start + length
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         if value is None:
-            return self.length_type.write(-1)
+            return self.length_type.encode(-1)
         assert isinstance(value, bytes)
-        return self.length_type.write(len(value)) + value
+        return self.length_type.encode(len(value)) + value
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,24 +248,24 @@ class ArrayWireType:
         return OPS["ZIGZAG_REPEAT"], len(self.row_layout.fields)
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[list[Value], int]:
-        count, rows_start = self.count_type.read(data, position, end)
-        if count < 0:
-            raise WireError(f"negative count {count}", position, "LENGTH_NEGATIVE")
-        if count > end - rows_start:
+        n_rows, rows_start = self.count_type.read(data, position, end)
+        if n_rows < 0:
+            raise WireError(f"negative count {n_rows}", position, "LENGTH_NEGATIVE")
+        if n_rows > end - rows_start:
             raise WireError(
-                f"count {count}, but {format_remaining_bytes(end - rows_start)}",
+                f"count {n_rows}, but {format_remaining_bytes(end - rows_start)}",
                 position,
                 "COUNT_TOO_BIG",
             )
-        return read_consecutive(self.row_layout.read_values, count, data, rows_start, end)
+        return read_consecutive_values(self.row_layout.read_values, n_rows, data, rows_start, end)
 
-    def write(self, value: Value) -> bytes:
+    def encode(self, value: Value) -> bytes:
         assert isinstance(value, list)
-        parts = [self.count_type.write(len(value))]
+        encoded_chunks = [self.count_type.encode(len(value))]
         for row in value:
             assert isinstance(row, dict)
-            parts.append(self.row_layout.write(row))
-        return b"".join(parts)
+            encoded_chunks.append(self.row_layout.encode_row(row))
+        return b"".join(encoded_chunks)
 
 
 KernelType = IntegerWireType | VarintWireType | BytesWireType | ArrayWireType

@@ -34,9 +34,14 @@ def hash_of_sources(directory: Path = _DIRECTORY) -> str:
     Raises OSError."""
     from importlib.util import source_hash
 
-    files = [*(directory / f"{name}.py" for name in MODULES), *sorted(directory.glob("*.pxd"))]
-    content = b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in files)
-    return source_hash(content).hex()
+    source_paths = [
+        *(directory / f"{name}.py" for name in MODULES),
+        *sorted(directory.glob("*.pxd")),
+    ]
+    joined_sources = b"\0".join(
+        path.name.encode() + b"\0" + path.read_bytes() for path in source_paths
+    )
+    return source_hash(joined_sources).hex()
 
 
 def missing_extensions(directory: Path = _DIRECTORY) -> Sequence[str]:
@@ -44,9 +49,11 @@ def missing_extensions(directory: Path = _DIRECTORY) -> Sequence[str]:
 
     Extensions call each other's C functions, so none of them works unless all exist.
     """
-    names = (SHARED, *MODULES)
-    absent = [name for name in names if not (directory / f"{name}{_EXTENSION_SUFFIX}").exists()]
-    return absent if len(absent) < len(names) else []
+    extension_names = (SHARED, *MODULES)
+    missing_names = [
+        name for name in extension_names if not (directory / f"{name}{_EXTENSION_SUFFIX}").exists()
+    ]
+    return missing_names if len(missing_names) < len(extension_names) else []
 
 
 def stale_message(directory: Path = _DIRECTORY) -> str | None:
@@ -67,41 +74,47 @@ def stale_message(directory: Path = _DIRECTORY) -> str | None:
 
 def incomplete_message(directory: Path = _DIRECTORY) -> str | None:
     """A message if only some extensions exist, with the command that rebuilds them; else None."""
-    absent = missing_extensions(directory)
-    if not absent:
+    missing_names = missing_extensions(directory)
+    if not missing_names:
         return None
     return (
-        f"the compiled kernel in {directory} lacks {', '.join(absent)}, without which the rest of "
+        f"the compiled kernel in {directory} lacks {', '.join(missing_names)}, without which "
+        "the rest of "
         f"it does not work; build it again: {_rebuild_command(directory)}"
     )
 
 
 def _rebuild_command(directory: Path) -> str:
     """The command that rebuilds the kernel."""
-    root = directory.parent.parent.parent
-    if not (root / "setup.py").is_file():
+    source_root = directory.parent.parent.parent
+    if not (source_root / "setup.py").is_file():
         return "pip install --force-reinstall kfmt-cli"
-    return "pip install -e ." if root == Path.cwd() else f"pip install -e {root}"
+    return "pip install -e ." if source_root == Path.cwd() else f"pip install -e {source_root}"
 
 
 def interpreted_reason() -> str:
     """The reason why modules run as Python, for `kfmt --version`."""
     directory = _DIRECTORY
-    extensions = sorted(
+    extension_files = sorted(
         path.name for path in directory.glob("kernel.*.*") if path.suffix in (".so", ".pyd")
     )
-    if extensions and not any(
-        extension.endswith(tuple(EXTENSION_SUFFIXES[:-1])) for extension in extensions
+    if extension_files and not any(
+        extension.endswith(tuple(EXTENSION_SUFFIXES[:-1])) for extension in extension_files
     ):
-        this_python = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}"
-        return f"{directory} has extensions for another Python version, and this is {this_python}"
+        running_python = (
+            f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}"
+        )
+        return (
+            f"{directory} has extensions for another Python version, and this is {running_python}"
+        )
     try:
         return (directory / NOT_COMPILED).read_text("utf-8").strip()
     except OSError:
         pass
-    root = directory.parent.parent.parent
-    if (root / "setup.py").is_file():
+    source_root = directory.parent.parent.parent
+    if (source_root / "setup.py").is_file():
         return (
-            f"these are the sources in {root}, without extensions; pip install {root} builds them"
+            f"these are the sources in {source_root}, without extensions; pip install "
+            f"{source_root} builds them"
         )
     return "Cython was missing when it was installed"

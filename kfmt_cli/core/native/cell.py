@@ -42,85 +42,91 @@ ELLIPSIS = cython.declare(cython.int, 1)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _display_width(w: Writer, code: cython.longlong) -> cython.int:
+def _display_width(writer: Writer, code_point: cython.longlong) -> cython.int:
     """The display columns of a character beyond ASCII; -2 if it is not printable."""
     i: cython.Py_ssize_t
-    for i in range(w.wide.shape[1]):
-        if code <= w.wide[1, i]:
-            return cython.cast(cython.int, w.wide[2, i]) if code >= w.wide[0, i] else -2
+    for i in range(writer.wide.shape[1]):
+        if code_point <= writer.wide[1, i]:
+            return (
+                cython.cast(cython.int, writer.wide[2, i])
+                if code_point >= writer.wide[0, i]
+                else -2
+            )
     return -2
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _put_escape(w: Writer, code: cython.longlong, n: cython.int) -> cython.int:
+def _put_escape(writer: Writer, code_point: cython.longlong, n_bytes: cython.int) -> cython.int:
     """Write a byte as \\n, \\t, … or \\xhh, or a character of n bytes as \\u{…}."""
     escape_letter: cython.int = (
-        short_escape_letter(cython.cast(cython.int, code)) if code < 32 else 0
+        short_escape_letter(cython.cast(cython.int, code_point)) if code_point < 32 else 0
     )
     shift: cython.int
-    put_byte(w, 92)
+    put_byte(writer, 92)
     if escape_letter:
-        return put_byte(w, escape_letter)
-    if n < 2:
-        put_byte(w, 120)
-        put_hex_digit(w, cython.cast(cython.int, code >> 4))
-        return put_hex_digit(w, cython.cast(cython.int, code & 15))
-    put_byte(w, 117)
-    put_byte(w, 123)
+        return put_byte(writer, escape_letter)
+    if n_bytes < 2:
+        put_byte(writer, 120)
+        put_hex_digit(writer, cython.cast(cython.int, code_point >> 4))
+        return put_hex_digit(writer, cython.cast(cython.int, code_point & 15))
+    put_byte(writer, 117)
+    put_byte(writer, 123)
     shift = 20
-    while shift > 0 and (code >> shift) == 0:
+    while shift > 0 and (code_point >> shift) == 0:
         shift -= 4
     while shift >= 0:
-        put_hex_digit(w, cython.cast(cython.int, (code >> shift) & 15))
+        put_hex_digit(writer, cython.cast(cython.int, (code_point >> shift) & 15))
         shift -= 4
-    return put_byte(w, 125)
+    return put_byte(writer, 125)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def put_cell_bytes(
-    w: Writer,
+    writer: Writer,
     data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
     length: cython.longlong,
     mode: cython.int,
-    limit: cython.Py_ssize_t,
+    max_width: cython.Py_ssize_t,
 ) -> cython.int:
     """Write a preview of bytes; a negative length is null.
 
     With BARE_FLAG, quotes are written only around text that could be misread without them; else
-    the template writes them. limit: the maximum of display columns, 0 for no limit.
+    the template writes them. max_width: the maximum of display columns, 0 for no limit.
     """
     if mode < BARE_FLAG:
-        return _put_preview(w, data, at, length, mode, limit, True)
+        return _put_preview(writer, data, start, length, mode, max_width, True)
     mode -= BARE_FLAG
-    if mode >= HEX or not _needs_quotes(data, at, length):
-        return _put_preview(w, data, at, length, mode, limit, False)
-    put_byte(w, 34)
-    _put_preview(w, data, at, length, mode, limit - 2 if limit > 2 else limit, True)
-    return put_byte(w, 34)
+    if mode >= HEX or not _needs_quotes(data, start, length):
+        return _put_preview(writer, data, start, length, mode, max_width, False)
+    put_byte(writer, 34)
+    _put_preview(
+        writer, data, start, length, mode, max_width - 2 if max_width > 2 else max_width, True
+    )
+    return put_byte(writer, 34)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _needs_quotes(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, length: cython.longlong
+    data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, length: cython.longlong
 ) -> cython.bint:
     """Whether text without quotes could be read as null, as nothing, or as quoted text."""
     if length < 1:
         return length == 0
-    if data[at] == 34:
+    if data[start] == 34:
         return True
     return (
         length >= 4
-        and data[at] == 110
-        and data[at + 1] == 117
-        and data[at + 2] == 108
-        and data[at + 3] == 108
+        and data[start] == 110
+        and data[start + 1] == 117
+        and data[start + 2] == 108
+        and data[start + 3] == 108
     )
 
 
@@ -128,106 +134,109 @@ def _needs_quotes(
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _put_printable(
-    w: Writer,
+    writer: Writer,
     data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    quoted: cython.bint,
+    needs_quote_escapes: cython.bint,
 ) -> cython.Py_ssize_t:
     """Copy the bytes in [at, end) up to the first that needs an escape; returns its position."""
-    out: cython.uchar[::1] = w.out
-    o: cython.Py_ssize_t = w.at
-    i: cython.Py_ssize_t = at
+    output: cython.uchar[::1] = writer.out
+    output_position: cython.Py_ssize_t = writer.at
+    position: cython.Py_ssize_t = start
     byte: cython.int
-    while i < end:
-        byte = data[i]
-        if byte < 32 or byte > 126 or byte == 92 or (quoted and byte == 34):
+    while position < end:
+        byte = data[position]
+        if byte < 32 or byte > 126 or byte == 92 or (needs_quote_escapes and byte == 34):
             break
-        out[o] = cython.cast(cython.uchar, byte)
-        o += 1
-        i += 1
-    w.width += i - at
-    w.at = o
-    return i
+        output[output_position] = cython.cast(cython.uchar, byte)
+        output_position += 1
+        position += 1
+    writer.width += position - start
+    writer.at = output_position
+    return position
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _put_preview(
-    w: Writer,
+    writer: Writer,
     data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
+    position: cython.Py_ssize_t,
     length: cython.longlong,
     mode: cython.int,
-    limit: cython.Py_ssize_t,
-    quoted: cython.bint,
+    max_width: cython.Py_ssize_t,
+    needs_quote_escapes: cython.bint,
 ) -> cython.int:
     """Write printable text unchanged and all else escaped; or bytes in HEX mode, and in BASE64 mode
     with a limit, in hexadecimal.
 
-    A preview wider than `limit` (0: no limit) is truncated; "…" and the size in bytes follow.
-    quoted: whether quotes are also escaped.
+    A preview wider than `max_width` (0: no limit) is truncated; "…" and the size in bytes follow.
+    needs_quote_escapes: whether quotes are also escaped.
     """
-    start_width: cython.Py_ssize_t = w.width
-    end: cython.Py_ssize_t = at + length
-    n: cython.int
+    start_width: cython.Py_ssize_t = writer.width
+    end: cython.Py_ssize_t = position + length
+    n_bytes: cython.int
     i: cython.int
     char_width: cython.int
-    code: cython.longlong
+    code_point: cython.longlong
     suffix_width: cython.Py_ssize_t = 2  # "…" and the digits of the size
-    cut_at: cython.Py_ssize_t = -1
-    cut_width: cython.Py_ssize_t = start_width
-    stop: cython.Py_ssize_t
-    size: cython.longlong = length
+    truncation_position: cython.Py_ssize_t = -1
+    truncation_width: cython.Py_ssize_t = start_width
+    printable_end: cython.Py_ssize_t
+    size_quotient: cython.longlong = length
     if length < 0:
-        return put_literal(w, NULL)
-    if limit == 0 and mode == BASE64:
-        return put_base64(w, data, at, end)
-    while size >= 10:
-        size //= 10
+        return put_literal(writer, NULL)
+    if max_width == 0 and mode == BASE64:
+        return put_base64(writer, data, position, end)
+    while size_quotient >= 10:
+        size_quotient //= 10
         suffix_width += 1
-    while at < end:
+    while position < end:
         if mode != HEX and mode != BASE64:
             # Copy plain characters in one go, up to the first position where it may be truncated.
-            stop = end
-            if limit > 0 and start_width + limit - suffix_width - w.width < end - at:
-                stop = at + start_width + limit - suffix_width - w.width
-            at = _put_printable(w, data, at, stop, quoted)
-            if at == end:
+            printable_end = end
+            if (
+                max_width > 0
+                and start_width + max_width - suffix_width - writer.width < end - position
+            ):
+                printable_end = position + start_width + max_width - suffix_width - writer.width
+            position = _put_printable(writer, data, position, printable_end, needs_quote_escapes)
+            if position == end:
                 break
-        if limit > 0 and w.width - start_width <= limit - suffix_width:
-            cut_at = w.at
-            cut_width = w.width
+        if max_width > 0 and writer.width - start_width <= max_width - suffix_width:
+            truncation_position = writer.at
+            truncation_width = writer.width
         if mode == HEX or mode == BASE64:
-            put_hex_digit(w, data[at] >> 4)
-            put_hex_digit(w, data[at] & 15)
-            at += 1
+            put_hex_digit(writer, data[position] >> 4)
+            put_hex_digit(writer, data[position] & 15)
+            position += 1
         else:
-            n = utf8_length(data, at, end)
-            code = data[at]
-            if n > 1:
-                code = code & (0x7F >> n)
-                for i in range(1, n):
-                    code = (code << 6) | (data[at + i] & 0x3F)
-                char_width = _display_width(w, code)
+            n_bytes = utf8_length(data, position, end)
+            code_point = data[position]
+            if n_bytes > 1:
+                code_point = code_point & (0x7F >> n_bytes)
+                for i in range(1, n_bytes):
+                    code_point = (code_point << 6) | (data[position + i] & 0x3F)
+                char_width = _display_width(writer, code_point)
             else:
-                char_width = 1 if n == 1 and code >= 32 and code < 127 else -2
-            if n == 1 and (code == 92 or (quoted and code == 34)):
-                put_byte(w, 92)
-                put_byte(w, cython.cast(cython.int, code))
+                char_width = 1 if n_bytes == 1 and code_point >= 32 and code_point < 127 else -2
+            if n_bytes == 1 and (code_point == 92 or (needs_quote_escapes and code_point == 34)):
+                put_byte(writer, 92)
+                put_byte(writer, cython.cast(cython.int, code_point))
             elif char_width < 0:
-                _put_escape(w, code, n)
+                _put_escape(writer, code_point, n_bytes)
             else:
-                for i in range(n):
-                    put_byte(w, data[at + i])
-                w.width += char_width - n
-            at += n if n > 0 else 1
-        if limit > 0 and w.width - start_width > limit:
-            w.at = cut_at if cut_at >= 0 else w.at
-            w.width = cut_width if cut_at >= 0 else w.width
-            put_literal(w, ELLIPSIS)
-            return put_number(w, length, False)
+                for i in range(n_bytes):
+                    put_byte(writer, data[position + i])
+                writer.width += char_width - n_bytes
+            position += n_bytes if n_bytes > 0 else 1
+        if max_width > 0 and writer.width - start_width > max_width:
+            writer.at = truncation_position if truncation_position >= 0 else writer.at
+            writer.width = truncation_width if truncation_position >= 0 else writer.width
+            put_literal(writer, ELLIPSIS)
+            return put_number(writer, length, False)
     return 0
 
 
@@ -235,39 +244,41 @@ def _put_preview(
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def end_cell(
-    w: Writer,
-    begin: cython.Py_ssize_t,
-    width: cython.Py_ssize_t,
+    writer: Writer,
+    cell_start: cython.Py_ssize_t,
+    cell_width: cython.Py_ssize_t,
     alignment: cython.int,
-    is_cut: cython.bint,
+    is_truncated: cython.bint,
 ) -> cython.int:
-    """Pad the text written since `begin` to a width; if `is_cut`, truncate wider text.
+    """Pad the text written since `cell_start` to a width; if `is_truncated`, truncate wider text.
 
     alignment: 0 aligns left, 1 aligns right, 2 does not pad.
     """
-    i: cython.Py_ssize_t
-    pad: cython.Py_ssize_t = width - w.width
-    if pad < 0 and is_cut:
-        i = begin
-        w.width = 0
-        while i < w.at and w.width < width - 1:  # truncated cells have narrow characters only
-            i += 1
-            while i < w.at and w.out[i] & 0xC0 == 0x80:
-                i += 1
-            w.width += 1
-        w.at = i
-        return put_literal(w, ELLIPSIS)
-    if pad <= 0 or alignment == 2:
+    output_position: cython.Py_ssize_t
+    padding: cython.Py_ssize_t = cell_width - writer.width
+    if padding < 0 and is_truncated:
+        output_position = cell_start
+        writer.width = 0
+        while (
+            output_position < writer.at and writer.width < cell_width - 1
+        ):  # truncated cells have narrow characters only
+            output_position += 1
+            while output_position < writer.at and writer.out[output_position] & 0xC0 == 0x80:
+                output_position += 1
+            writer.width += 1
+        writer.at = output_position
+        return put_literal(writer, ELLIPSIS)
+    if padding <= 0 or alignment == 2:
         return 0
     if alignment == 1:
-        i = w.at - 1
-        while i >= begin:
-            w.out[i + pad] = w.out[i]
-            i -= 1
-        for i in range(begin, begin + pad):
-            w.out[i] = 32
-        w.at += pad
+        output_position = writer.at - 1
+        while output_position >= cell_start:
+            writer.out[output_position + padding] = writer.out[output_position]
+            output_position -= 1
+        for output_position in range(cell_start, cell_start + padding):
+            writer.out[output_position] = 32
+        writer.at += padding
     else:
-        for i in range(pad):
-            put_byte(w, 32)
+        for output_position in range(padding):
+            put_byte(writer, 32)
     return 0

@@ -102,94 +102,122 @@ HEX = cython.declare(cython.int, 2)  # the first mode of `quote.MODES` that is n
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _write_row(
-    w: Writer,
+    writer: Writer,
     data: cython.const[cython.uchar][::1],
     program: cython.const[cython.longlong][:, ::1],
-    pc: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
+    program_position: cython.Py_ssize_t,
+    program_end: cython.Py_ssize_t,
     columns: cython.const[cython.longlong][:, ::1],
     row: cython.Py_ssize_t,
     children: cython.const[cython.longlong][:, ::1],
 ) -> cython.int:
     """Run the instructions in [pc, end) for one row."""
-    op: cython.int
-    a: cython.Py_ssize_t
-    b: cython.longlong
-    c: cython.longlong
+    operation: cython.int
+    operand_a: cython.Py_ssize_t
+    operand_b: cython.longlong
+    operand_c: cython.longlong
     value: cython.longlong
     i: cython.Py_ssize_t
     cell_start: cython.Py_ssize_t = 0
     quote_start: cython.Py_ssize_t = 0
-    while pc < end:
-        op = cython.cast(cython.int, program[pc, 0])
-        a = program[pc, 1]
-        b = program[pc, 2]
-        c = program[pc, 3]
-        pc += 1
-        if op == LITERAL:
-            put_literal(w, a)
-        elif op == NUMBER:
-            put_number(w, columns[a, row], False)
-        elif op == JSON_BYTES:
+    while program_position < program_end:
+        operation = cython.cast(cython.int, program[program_position, 0])
+        operand_a = program[program_position, 1]
+        operand_b = program[program_position, 2]
+        operand_c = program[program_position, 3]
+        program_position += 1
+        if operation == LITERAL:
+            put_literal(writer, operand_a)
+        elif operation == NUMBER:
+            put_number(writer, columns[operand_a, row], False)
+        elif operation == JSON_BYTES:
             put_json_bytes(
-                w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c
+                writer,
+                data,
+                columns[operand_a, row],
+                columns[operand_a + 1, row],
+                cython.cast(cython.int, operand_b),
+                operand_c,
             )
-        elif op == IF:
-            if columns[a, row] != b:
-                pc += c
-        elif op == UNLESS:
-            if columns[a, row] == b:
-                pc += c
-        elif op == CHOICE:
-            value = columns[a, row]
-            if value >= 0 and value < c:
-                put_literal(w, b + value)
+        elif operation == IF:
+            if columns[operand_a, row] != operand_b:
+                program_position += operand_c
+        elif operation == UNLESS:
+            if columns[operand_a, row] == operand_b:
+                program_position += operand_c
+        elif operation == CHOICE:
+            value = columns[operand_a, row]
+            if value >= 0 and value < operand_c:
+                put_literal(writer, operand_b + value)
             else:
-                put_literal(w, b + c)
-                put_number(w, value, False)
-                put_literal(w, b + c + 1)
-        elif op == GROUPED:
-            put_number(w, columns[a, row], True)
-        elif op == HEX32:
-            value = columns[a, row]
+                put_literal(writer, operand_b + operand_c)
+                put_number(writer, value, False)
+                put_literal(writer, operand_b + operand_c + 1)
+        elif operation == GROUPED:
+            put_number(writer, columns[operand_a, row], True)
+        elif operation == HEX32:
+            value = columns[operand_a, row]
             for i in range(8):
-                put_hex_digit(w, cython.cast(cython.int, (value >> (28 - 4 * i)) & 15))
-        elif op == TIME:
-            put_time(w, columns[a, row])
-        elif op == EACH:
-            value = columns[a, row]
+                put_hex_digit(writer, cython.cast(cython.int, (value >> (28 - 4 * i)) & 15))
+        elif operation == TIME:
+            put_time(writer, columns[operand_a, row])
+        elif operation == EACH:
+            value = columns[operand_a, row]
             for i in range(value):
                 if i > 0:
-                    put_literal(w, c)
+                    put_literal(writer, operand_c)
                 _write_row(
-                    w, data, program, pc, pc + b, children, columns[a + 1, row] + i, children
+                    writer,
+                    data,
+                    program,
+                    program_position,
+                    program_position + operand_b,
+                    children,
+                    columns[operand_a + 1, row] + i,
+                    children,
                 )
-            pc += b
-        elif op == CELL:
-            cell_start = w.at
-            w.width = 0
-        elif op == END_CELL:
-            end_cell(w, cell_start, a, cython.cast(cython.int, b), c != 0)
-        elif op == CELL_BYTES:
-            put_cell_bytes(
-                w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c
+            program_position += operand_b
+        elif operation == CELL:
+            cell_start = writer.at
+            writer.width = 0
+        elif operation == END_CELL:
+            end_cell(
+                writer, cell_start, operand_a, cython.cast(cython.int, operand_b), operand_c != 0
             )
-        elif op == CSV_BYTES:
-            put_csv_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b))
-        elif op == ENCODING:
+        elif operation == CELL_BYTES:
+            put_cell_bytes(
+                writer,
+                data,
+                columns[operand_a, row],
+                columns[operand_a + 1, row],
+                cython.cast(cython.int, operand_b),
+                operand_c,
+            )
+        elif operation == CSV_BYTES:
+            put_csv_bytes(
+                writer,
+                data,
+                columns[operand_a, row],
+                columns[operand_a + 1, row],
+                cython.cast(cython.int, operand_b),
+            )
+        elif operation == ENCODING:
             value = csv_encoding(
-                data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b)
+                data,
+                columns[operand_a, row],
+                columns[operand_a + 1, row],
+                cython.cast(cython.int, operand_b),
             )
             if value >= HEX:
-                put_literal(w, c + value - HEX)
-        elif op == RAW:
-            copy_bytes(w, data, columns[a, row], columns[a + 1, row])
-        elif op == QUOTE:
-            put_byte(w, 34)
-            quote_start = w.at
-        elif op == END_QUOTE:
-            double_quotes(w, quote_start)
-            put_byte(w, 34)
+                put_literal(writer, operand_c + value - HEX)
+        elif operation == RAW:
+            copy_bytes(writer, data, columns[operand_a, row], columns[operand_a + 1, row])
+        elif operation == QUOTE:
+            put_byte(writer, 34)
+            quote_start = writer.at
+        elif operation == END_QUOTE:
+            double_quotes(writer, quote_start)
+            put_byte(writer, 34)
     return 0
 
 
@@ -197,20 +225,20 @@ def _write_row(
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _write_rows(
-    w: Writer,
+    writer: Writer,
     data: cython.const[cython.uchar][::1],
     program: cython.const[cython.longlong][:, ::1],
     shape: cython.const[cython.longlong][::1],
     columns: cython.const[cython.longlong][:, ::1],
     children: cython.const[cython.longlong][:, ::1],
     row: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
+    end_row: cython.Py_ssize_t,
 ) -> cython.longlong:
-    capacity: cython.Py_ssize_t = w.out.shape[0]
-    while row < end:
-        if max_row_bytes(data, shape, columns, row, children) > capacity - w.at:
+    capacity: cython.Py_ssize_t = writer.out.shape[0]
+    while row < end_row:
+        if max_row_bytes(data, shape, columns, row, children) > capacity - writer.at:
             return row
-        _write_row(w, data, program, 0, program.shape[0], columns, row, children)
+        _write_row(writer, data, program, 0, program.shape[0], columns, row, children)
         row += 1
     return row
 
@@ -223,16 +251,17 @@ def emit(
     columns: cython.const[cython.longlong][:, ::1],
     children: cython.const[cython.longlong][:, ::1],
     row: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
+    end_row: cython.Py_ssize_t,
 ):
-    """Write the rows in [row, end) at `writer.at`; returns the first that may not fit, or `end`.
+    """Write the rows in [row, end) at `writer.at`; returns the first that may not fit, or
+    `end_row`.
 
     `program` is (instructions, 4). `shape` bounds the size of a row: [bytes of its literals and
     numbers, the same of an array row, the array's count column or -1, n, the start columns of its n
     bytes fields, the start columns of an array row's bytes fields].
     """
     with cython.nogil:
-        row = _write_rows(writer, data, program, shape, columns, children, row, end)
+        row = _write_rows(writer, data, program, shape, columns, children, row, end_row)
     return row
 
 
@@ -247,22 +276,22 @@ def emit_nested(
     inner_columns: cython.const[cython.longlong][:, ::1],
     children: cython.const[cython.longlong][:, ::1],
     inner_ends: cython.const[cython.longlong][::1],
-    state: cython.longlong[::1],
+    resume_state: cython.longlong[::1],
     outer_end: cython.Py_ssize_t,
 ):
     """Write each outer row before `outer_end`, followed by its inner rows.
 
-    inner_ends: the end (exclusive) of each outer row's inner rows. state: (outer row, inner row, 1
-    if the outer row is already written), where writing starts; updated to where it continues if the
-    buffer is full.
+    inner_ends: the end (exclusive) of each outer row's inner rows. resume_state: (outer row, inner
+    row, 1 if the outer row is already written), where writing starts; updated to where it continues
+    if the buffer is full.
     """
-    outer_row: cython.Py_ssize_t = state[0]
-    inner_row: cython.Py_ssize_t = state[1]
+    outer_row: cython.Py_ssize_t = resume_state[0]
+    inner_row: cython.Py_ssize_t = resume_state[1]
     next_row: cython.longlong
     capacity: cython.Py_ssize_t = writer.out.shape[0]
     with cython.nogil:
         while outer_row < outer_end:
-            if state[2] == 0:
+            if resume_state[2] == 0:
                 if (
                     max_row_bytes(data, outer_shape, outer_columns, outer_row, children)
                     > capacity - writer.at
@@ -278,7 +307,7 @@ def emit_nested(
                     outer_row,
                     children,
                 )
-                state[2] = 1
+                resume_state[2] = 1
             next_row = _write_rows(
                 writer,
                 data,
@@ -292,7 +321,7 @@ def emit_nested(
             inner_row = next_row
             if inner_row < inner_ends[outer_row]:
                 break
-            state[2] = 0
+            resume_state[2] = 0
             outer_row += 1
-        state[0] = outer_row
-        state[1] = inner_row
+        resume_state[0] = outer_row
+        resume_state[1] = inner_row

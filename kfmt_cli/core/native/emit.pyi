@@ -12,7 +12,7 @@ def emit(
     columns: IntArray,
     children: IntArray,
     row: int,
-    end: int,
+    end_row: int,
 ) -> int: ...
 def emit_nested(
     writer: Writer,
@@ -25,6 +25,6 @@ def emit_nested(
     inner_columns: IntArray,
     children: IntArray,
     inner_ends: IntArray,
-    state: IntArray,
+    resume_state: IntArray,
     outer_end: int,
 ) -> None: ...

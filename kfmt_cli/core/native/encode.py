@@ -34,30 +34,30 @@ MASK_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 @cython.inline
 @cython.exceptval(check=False)
 def _varint_value(
-    op: cython.int, argument: cython.longlong, value: cython.longlong
+    operation: cython.int, argument: cython.longlong, value: cython.longlong
 ) -> cython.ulonglong:
     """The unsigned number that a varint operation writes for a value; lengths have 32 bits."""
-    folded: cython.ulonglong
-    if op == UVARINT:
+    zigzag: cython.ulonglong
+    if operation == UVARINT:
         return cython.cast(cython.ulonglong, value)
     # In steps that overflow neither in C nor in NumPy.
     if value >= 0:
-        folded = cython.cast(cython.ulonglong, value) * 2
+        zigzag = cython.cast(cython.ulonglong, value) * 2
     else:
-        folded = cython.cast(cython.ulonglong, -(value + 1)) * 2 + 1
-    return folded & (MASK_64 if op == ZIGZAG and argument == 64 else MASK_32)
+        zigzag = cython.cast(cython.ulonglong, -(value + 1)) * 2 + 1
+    return zigzag & (MASK_64 if operation == ZIGZAG and argument == 64 else MASK_32)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.inline
 @cython.exceptval(check=False)
-def _varint_size(raw: cython.ulonglong) -> cython.longlong:
-    size: cython.longlong = 1
-    while raw >= 0x80:
-        raw >>= 7
-        size += 1
-    return size
+def _varint_size(unsigned: cython.ulonglong) -> cython.longlong:
+    n_bytes: cython.longlong = 1
+    while unsigned >= 0x80:
+        unsigned >>= 7
+        n_bytes += 1
+    return n_bytes
 
 
 @cython.cfunc
@@ -65,14 +65,14 @@ def _varint_size(raw: cython.ulonglong) -> cython.longlong:
 @cython.inline
 @cython.exceptval(-1, check=False)
 def _put_varint(
-    out: cython.uchar[::1], at: cython.Py_ssize_t, raw: cython.ulonglong
+    output: cython.uchar[::1], position: cython.Py_ssize_t, unsigned: cython.ulonglong
 ) -> cython.Py_ssize_t:
-    while raw >= 0x80:
-        out[at] = cython.cast(cython.uchar, (raw & 0x7F) | 0x80)
-        raw >>= 7
-        at += 1
-    out[at] = cython.cast(cython.uchar, raw)
-    return at + 1
+    while unsigned >= 0x80:
+        output[position] = cython.cast(cython.uchar, (unsigned & 0x7F) | 0x80)
+        unsigned >>= 7
+        position += 1
+    output[position] = cython.cast(cython.uchar, unsigned)
+    return position + 1
 
 
 @cython.cfunc
@@ -80,13 +80,16 @@ def _put_varint(
 @cython.inline
 @cython.exceptval(-1, check=False)
 def _put_int(
-    out: cython.uchar[::1], at: cython.Py_ssize_t, size: cython.longlong, value: cython.longlong
+    output: cython.uchar[::1],
+    start: cython.Py_ssize_t,
+    size: cython.longlong,
+    value: cython.longlong,
 ) -> cython.Py_ssize_t:
-    i: cython.Py_ssize_t = at + cython.cast(cython.Py_ssize_t, size)
-    end: cython.Py_ssize_t = i
-    while i > at:
-        i -= 1
-        out[i] = cython.cast(cython.uchar, value & 0xFF)
+    position: cython.Py_ssize_t = start + cython.cast(cython.Py_ssize_t, size)
+    end: cython.Py_ssize_t = position
+    while position > start:
+        position -= 1
+        output[position] = cython.cast(cython.uchar, value & 0xFF)
         value >>= 8
     return end
 
@@ -96,43 +99,45 @@ def _put_int(
 @cython.inline
 @cython.exceptval(-1, check=False)
 def _put_bytes(
-    out: cython.uchar[::1],
-    at: cython.Py_ssize_t,
+    output: cython.uchar[::1],
+    position: cython.Py_ssize_t,
     data: cython.const[cython.uchar][::1],
     start: cython.longlong,
     size: cython.longlong,
 ) -> cython.Py_ssize_t:
     i: cython.Py_ssize_t
-    n: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, size)
-    first: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, start)
-    if n <= 0:
-        return at
+    n_bytes: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, size)
+    first_byte: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, start)
+    if n_bytes <= 0:
+        return position
     # The bounds of the first and the last byte are checked here, and so are all others.
-    out[at] = data[first]
-    out[at + n - 1] = data[first + n - 1]
+    output[position] = data[first_byte]
+    output[position + n_bytes - 1] = data[first_byte + n_bytes - 1]
     if cython.compiled:
-        memcpy(cython.address(out[at]), cython.address(data[first]), n)
+        memcpy(cython.address(output[position]), cython.address(data[first_byte]), n_bytes)
     else:
-        for i in range(n):
-            out[at + i] = data[first + i]
-    return at + n
+        for i in range(n_bytes):
+            output[position + i] = data[first_byte + i]
+    return position + n_bytes
 
 
 def gather_bytes(
     data: cython.const[cython.uchar][::1],
-    starts: cython.const[cython.longlong][::1],
-    ends: cython.const[cython.longlong][::1],
-    out: cython.uchar[::1],
+    source_starts: cython.const[cython.longlong][::1],
+    output_ends: cython.const[cython.longlong][::1],
+    output: cython.uchar[::1],
 ) -> None:
-    """Copy byte ranges of `data` to `out`, one after another.
+    """Copy byte ranges of `data` to `output`, one after another.
 
-    starts: where each begins in `data`. ends: where each ends in `out`.
+    source_starts: where each begins in `data`. output_ends: where each ends in `output`.
     """
     i: cython.Py_ssize_t
-    at: cython.Py_ssize_t = 0
+    position: cython.Py_ssize_t = 0
     with cython.nogil:
-        for i in range(starts.shape[0]):
-            at = _put_bytes(out, at, data, starts[i], ends[i] - at)
+        for i in range(source_starts.shape[0]):
+            position = _put_bytes(
+                output, position, data, source_starts[i], output_ends[i] - position
+            )
 
 
 def measure_rows(
@@ -140,75 +145,79 @@ def measure_rows(
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
     body_sizes: cython.longlong[::1],
-    sizes: cython.longlong[::1],
+    row_sizes: cython.longlong[::1],
 ) -> None:
     """Compute the sizes of rows in bytes.
 
-    sizes: output, the entire rows. body_sizes: output, the part of each row that follows its frame
-    size; the entire row without one.
+    row_sizes: output, the entire rows. body_sizes: output, the part of each row that follows its
+    frame size; the entire row without one.
     """
     row: cython.Py_ssize_t
     child: cython.Py_ssize_t
-    pc: cython.Py_ssize_t
-    repeat_end: cython.Py_ssize_t
-    inner: cython.Py_ssize_t
-    n_program: cython.Py_ssize_t = program.shape[0]
-    op: cython.int
+    program_position: cython.Py_ssize_t
+    array_program_end: cython.Py_ssize_t
+    element_position: cython.Py_ssize_t
+    program_size: cython.Py_ssize_t = program.shape[0]
+    operation: cython.int
     column: cython.Py_ssize_t
     argument: cython.longlong
     value: cython.longlong
-    size: cython.longlong
-    prefix_size: cython.longlong
-    frame: cython.int
+    n_bytes: cython.longlong
+    n_prefix_bytes: cython.longlong
+    frame_operation: cython.int
     frame_argument: cython.longlong
     with cython.nogil:
         for row in range(rows.shape[1]):
-            size = 0
-            prefix_size = 0  # bytes before the frame size
-            frame = 0
+            n_bytes = 0
+            n_prefix_bytes = 0  # bytes before the frame size
+            frame_operation = 0
             frame_argument = 0
-            pc = 0
-            while pc < n_program:
-                op = cython.cast(cython.int, program[pc])
-                column = program[pc + 1]
-                argument = program[pc + 2]
-                pc += 3
-                if op == FRAME or op == ZIGZAG_FRAME:
-                    prefix_size = size
-                    size = 0
-                    frame = op
+            program_position = 0
+            while program_position < program_size:
+                operation = cython.cast(cython.int, program[program_position])
+                column = program[program_position + 1]
+                argument = program[program_position + 2]
+                program_position += 3
+                if operation == FRAME or operation == ZIGZAG_FRAME:
+                    n_prefix_bytes = n_bytes
+                    n_bytes = 0
+                    frame_operation = operation
                     frame_argument = argument
-                elif op == INT or op == UINT:
-                    size += argument
-                elif op == BYTES:
+                elif operation == INT or operation == UINT:
+                    n_bytes += argument
+                elif operation == BYTES:
                     value = rows[column + 1, row]
-                    size += argument + (value if value > 0 else 0)
-                elif op == ZIGZAG_BYTES:
+                    n_bytes += argument + (value if value > 0 else 0)
+                elif operation == ZIGZAG_BYTES:
                     value = rows[column + 1, row]
-                    size += _varint_size(_varint_value(op, 0, value)) + (value if value > 0 else 0)
-                elif op == ZIGZAG_REPEAT:
+                    n_bytes += _varint_size(_varint_value(operation, 0, value)) + (
+                        value if value > 0 else 0
+                    )
+                elif operation == ZIGZAG_REPEAT:
                     value = rows[column, row]
-                    size += _varint_size(_varint_value(op, 0, value))
-                    repeat_end = pc + 3 * cython.cast(cython.Py_ssize_t, argument)
+                    n_bytes += _varint_size(_varint_value(operation, 0, value))
+                    array_program_end = program_position + 3 * cython.cast(
+                        cython.Py_ssize_t, argument
+                    )
                     child = rows[column + 1, row]
                     while value > 0:
-                        for inner in range(pc, repeat_end, 3):
-                            op = cython.cast(cython.int, program[inner])
-                            column = program[inner + 1]
+                        for element_position in range(program_position, array_program_end, 3):
+                            operation = cython.cast(cython.int, program[element_position])
+                            column = program[element_position + 1]
                             argument = children[column + 1, child]
-                            size += _varint_size(_varint_value(op, 0, argument))
-                            size += argument if argument > 0 else 0
+                            n_bytes += _varint_size(_varint_value(operation, 0, argument))
+                            n_bytes += argument if argument > 0 else 0
                         child += 1
                         value -= 1
-                    pc = repeat_end
+                    program_position = array_program_end
                 else:
-                    size += _varint_size(_varint_value(op, argument, rows[column, row]))
-            body_sizes[row] = size
-            if frame == ZIGZAG_FRAME:
-                size += _varint_size(_varint_value(frame, 0, size))
-            elif frame == FRAME:
-                size += frame_argument
-            sizes[row] = prefix_size + size
+                    n_bytes += _varint_size(_varint_value(operation, argument, rows[column, row]))
+            body_sizes[row] = n_bytes
+            if frame_operation == ZIGZAG_FRAME:
+                n_bytes += _varint_size(_varint_value(frame_operation, 0, n_bytes))
+            elif frame_operation == FRAME:
+                n_bytes += frame_argument
+            row_sizes[row] = n_prefix_bytes + n_bytes
 
 
 def encode(
@@ -217,64 +226,76 @@ def encode(
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
     body_sizes: cython.longlong[::1],
-    starts: cython.longlong[::1],
-    out: cython.uchar[::1],
+    row_starts: cython.longlong[::1],
+    output: cython.uchar[::1],
 ) -> None:
-    """Write each row at its start in `out`; bytes fields are ranges of `data`."""
+    """Write each row at its start in `output`; bytes fields are ranges of `data`."""
     row: cython.Py_ssize_t
     child: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    pc: cython.Py_ssize_t
-    repeat_end: cython.Py_ssize_t
-    inner: cython.Py_ssize_t
-    n_program: cython.Py_ssize_t = program.shape[0]
-    op: cython.int
+    position: cython.Py_ssize_t
+    program_position: cython.Py_ssize_t
+    array_program_end: cython.Py_ssize_t
+    element_position: cython.Py_ssize_t
+    program_size: cython.Py_ssize_t = program.shape[0]
+    operation: cython.int
     column: cython.Py_ssize_t
     argument: cython.longlong
     value: cython.longlong
     with cython.nogil:
         for row in range(rows.shape[1]):
-            at = starts[row]
-            pc = 0
-            while pc < n_program:
-                op = cython.cast(cython.int, program[pc])
-                column = program[pc + 1]
-                argument = program[pc + 2]
-                pc += 3
-                if op == INT or op == UINT:
-                    at = _put_int(out, at, argument, rows[column, row])
-                elif op == FRAME:
-                    at = _put_int(out, at, argument, body_sizes[row])
-                elif op == ZIGZAG_FRAME:
-                    at = _put_varint(out, at, _varint_value(op, 0, body_sizes[row]))
-                elif op == BYTES:
+            position = row_starts[row]
+            program_position = 0
+            while program_position < program_size:
+                operation = cython.cast(cython.int, program[program_position])
+                column = program[program_position + 1]
+                argument = program[program_position + 2]
+                program_position += 3
+                if operation == INT or operation == UINT:
+                    position = _put_int(output, position, argument, rows[column, row])
+                elif operation == FRAME:
+                    position = _put_int(output, position, argument, body_sizes[row])
+                elif operation == ZIGZAG_FRAME:
+                    position = _put_varint(
+                        output, position, _varint_value(operation, 0, body_sizes[row])
+                    )
+                elif operation == BYTES:
                     value = rows[column + 1, row]
-                    at = _put_int(out, at, argument, value)
-                    at = _put_bytes(out, at, data, rows[column, row], value if value > 0 else 0)
-                elif op == ZIGZAG_BYTES:
+                    position = _put_int(output, position, argument, value)
+                    position = _put_bytes(
+                        output, position, data, rows[column, row], value if value > 0 else 0
+                    )
+                elif operation == ZIGZAG_BYTES:
                     value = rows[column + 1, row]
-                    at = _put_varint(out, at, _varint_value(op, 0, value))
-                    at = _put_bytes(out, at, data, rows[column, row], value if value > 0 else 0)
-                elif op == ZIGZAG_REPEAT:
+                    position = _put_varint(output, position, _varint_value(operation, 0, value))
+                    position = _put_bytes(
+                        output, position, data, rows[column, row], value if value > 0 else 0
+                    )
+                elif operation == ZIGZAG_REPEAT:
                     value = rows[column, row]
-                    at = _put_varint(out, at, _varint_value(op, 0, value))
-                    repeat_end = pc + 3 * cython.cast(cython.Py_ssize_t, argument)
+                    position = _put_varint(output, position, _varint_value(operation, 0, value))
+                    array_program_end = program_position + 3 * cython.cast(
+                        cython.Py_ssize_t, argument
+                    )
                     child = rows[column + 1, row]
                     while value > 0:
-                        for inner in range(pc, repeat_end, 3):
-                            op = cython.cast(cython.int, program[inner])
-                            column = program[inner + 1]
+                        for element_position in range(program_position, array_program_end, 3):
+                            operation = cython.cast(cython.int, program[element_position])
+                            column = program[element_position + 1]
                             argument = children[column + 1, child]
-                            at = _put_varint(out, at, _varint_value(op, 0, argument))
-                            at = _put_bytes(
-                                out,
-                                at,
+                            position = _put_varint(
+                                output, position, _varint_value(operation, 0, argument)
+                            )
+                            position = _put_bytes(
+                                output,
+                                position,
                                 data,
                                 children[column, child],
                                 argument if argument > 0 else 0,
                             )
                         child += 1
                         value -= 1
-                    pc = repeat_end
+                    program_position = array_program_end
                 else:
-                    at = _put_varint(out, at, _varint_value(op, argument, rows[column, row]))
+                    position = _put_varint(
+                        output, position, _varint_value(operation, argument, rows[column, row])
+                    )

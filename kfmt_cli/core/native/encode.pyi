@@ -3,9 +3,11 @@ from kfmt_cli.core.layout.wire_types import Buffer
 
 COMPILED: bool
 
-def gather_bytes(data: Buffer, starts: IntArray, ends: IntArray, out: bytearray) -> None: ...
+def gather_bytes(
+    data: Buffer, source_starts: IntArray, output_ends: IntArray, output: bytearray
+) -> None: ...
 def measure_rows(
-    program: IntArray, rows: IntArray, children: IntArray, body_sizes: IntArray, sizes: IntArray
+    program: IntArray, rows: IntArray, children: IntArray, body_sizes: IntArray, row_sizes: IntArray
 ) -> None: ...
 def encode(
     data: Buffer,
@@ -13,6 +15,6 @@ def encode(
     rows: IntArray,
     children: IntArray,
     body_sizes: IntArray,
-    starts: IntArray,
-    out: bytearray,
+    row_starts: IntArray,
+    output: bytearray,
 ) -> None: ...

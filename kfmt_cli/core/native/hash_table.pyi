@@ -6,8 +6,8 @@ def put(
     keys: IntArray,
     offsets: IntArray,
     hashes: IntArray,
-    values: IntArray,
+    new_offsets: IntArray,
     max_hashes: int,
     n_used: IntArray,
 ) -> int: ...
-def get(keys: IntArray, offsets: IntArray, hashes: IntArray, out: IntArray) -> None: ...
+def get(keys: IntArray, offsets: IntArray, hashes: IntArray, offset_by_row: IntArray) -> None: ...

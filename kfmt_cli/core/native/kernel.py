@@ -74,7 +74,7 @@ STATISTICS = ("least", "largest", "rises")
 
 @cython.cfunc
 def _check_bounds(
-    size: cython.Py_ssize_t,
+    data_size: cython.Py_ssize_t,
     regions: cython.longlong[:, ::1],
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],
@@ -84,31 +84,36 @@ def _check_bounds(
 ):
     """Raise IndexError if `decode`, which checks the rest itself, could leave the arrays."""
     i: cython.Py_ssize_t
-    n: cython.Py_ssize_t = regions.shape[1]
+    n_regions: cython.Py_ssize_t = regions.shape[1]
     array_instructions_left: cython.Py_ssize_t = 0  # of the array that was last begun
-    width: cython.Py_ssize_t
-    fits: cython.bint = regions.shape[0] == 5 and program.shape[0] % 3 == 0
-    fits = fits and rows.shape[0] > 0 and statistics.shape[0] == statistic_columns.shape[0]
-    fits = fits and (
-        statistic_columns.shape[0] == 0 or (statistics.shape[1] == 3 and statistics.shape[2] == n)
+    n_columns: cython.Py_ssize_t
+    is_inside: cython.bint = regions.shape[0] == 5 and program.shape[0] % 3 == 0
+    is_inside = (
+        is_inside and rows.shape[0] > 0 and statistics.shape[0] == statistic_columns.shape[0]
     )
-    fits = fits and (statistic_columns.shape[0] == 0 or rows.shape[1] > 0)
-    for i in range(n if fits else 0):
-        fits = fits and regions[0, i] >= 0 and regions[1, i] <= size
+    is_inside = is_inside and (
+        statistic_columns.shape[0] == 0
+        or (statistics.shape[1] == 3 and statistics.shape[2] == n_regions)
+    )
+    is_inside = is_inside and (statistic_columns.shape[0] == 0 or rows.shape[1] > 0)
+    for i in range(n_regions if is_inside else 0):
+        is_inside = is_inside and regions[0, i] >= 0 and regions[1, i] <= data_size
     for i in range(statistic_columns.shape[0]):
-        fits = fits and 0 <= statistic_columns[i] < rows.shape[0]
-    for i in range(0, program.shape[0] if fits else 0, 3):
-        width = children.shape[0] if array_instructions_left > 0 else rows.shape[0]
+        is_inside = is_inside and 0 <= statistic_columns[i] < rows.shape[0]
+    for i in range(0, program.shape[0] if is_inside else 0, 3):
+        n_columns = children.shape[0] if array_instructions_left > 0 else rows.shape[0]
         if program[i] in (BYTES, ZIGZAG_BYTES, ZIGZAG_REPEAT):  # with two columns
-            width -= 1
-        fits = fits and 0 <= program[i + 1] < width
+            n_columns -= 1
+        is_inside = is_inside and 0 <= program[i + 1] < n_columns
         if program[i] < ZIGZAG:
-            fits = fits and program[i + 2] > 0
+            is_inside = is_inside and program[i + 2] > 0
         array_instructions_left -= 1
         if program[i] == ZIGZAG_REPEAT:
             array_instructions_left = program[i + 2]
-            fits = fits and 0 <= array_instructions_left <= (program.shape[0] - i) // 3 - 1
-    if not fits:
+            is_inside = (
+                is_inside and 0 <= array_instructions_left <= (program.shape[0] - i) // 3 - 1
+            )
+    if not is_inside:
         raise IndexError("a region or a column outside its array")
 
 
@@ -135,89 +140,89 @@ def decode(
     """
     region: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    pc: cython.Py_ssize_t
-    n_program: cython.Py_ssize_t = program.shape[0]
+    program_position: cython.Py_ssize_t
+    program_size: cython.Py_ssize_t = program.shape[0]
     statistic: cython.Py_ssize_t
     n_statistics: cython.Py_ssize_t = statistic_columns.shape[0]
     n_rows: cython.Py_ssize_t = 0
     region_first_row: cython.Py_ssize_t
     row: cython.Py_ssize_t = 0
     child: cython.Py_ssize_t = 0
-    capacity: cython.Py_ssize_t = rows.shape[1]
+    row_capacity: cython.Py_ssize_t = rows.shape[1]
     child_capacity: cython.Py_ssize_t = children.shape[1]
-    at: cython.Py_ssize_t
+    position: cython.Py_ssize_t
     end: cython.Py_ssize_t
-    limit: cython.Py_ssize_t
-    framed: cython.bint
-    op: cython.int
+    row_end: cython.Py_ssize_t
+    has_frame: cython.bint
+    operation: cython.int
     column: cython.Py_ssize_t
     argument: cython.longlong
     value: cython.longlong
-    raw: cython.ulonglong
+    unsigned: cython.ulonglong
     byte: cython.ulonglong
     shift: cython.int
     last_shift: cython.int
     status: cython.int
-    full: cython.bint = False
-    repeat_left: cython.longlong
-    repeat_pc: cython.Py_ssize_t
-    repeat_end: cython.Py_ssize_t
-    row_child: cython.Py_ssize_t
+    is_full: cython.bint = False
+    elements_left: cython.longlong
+    element_program_start: cython.Py_ssize_t
+    program_end: cython.Py_ssize_t
+    row_first_child: cython.Py_ssize_t
     _check_bounds(len(data), regions, program, rows, children, statistic_columns, statistics)
     with cython.nogil:
         for region in range(regions.shape[1]):
-            at = regions[0, region]
+            position = regions[0, region]
             end = regions[1, region]
-            status = FULL if full else OK
+            status = FULL if is_full else OK
             region_first_row = n_rows
-            while at < end and not full:
-                if row >= capacity:
-                    full = True
+            while position < end and not is_full:
+                if row >= row_capacity:
+                    is_full = True
                     status = FULL
                     break
-                rows[0, row] = at
-                row_child = child
-                limit = end
-                framed = False
-                repeat_left = 0
-                repeat_pc = 0
-                repeat_end = n_program
-                pc = 0
+                rows[0, row] = position
+                row_first_child = child
+                row_end = end
+                has_frame = False
+                elements_left = 0
+                element_program_start = 0
+                program_end = program_size
+                program_position = 0
                 while True:
-                    if pc >= repeat_end:
-                        if repeat_left > 0:  # the next row of the array
-                            repeat_left -= 1
+                    if program_position >= program_end:
+                        if elements_left > 0:  # the next row of the array
+                            elements_left -= 1
                             child += 1
-                            if repeat_left > 0:
-                                pc = repeat_pc
+                            if elements_left > 0:
+                                program_position = element_program_start
                                 if child >= child_capacity:
                                     status = FULL
                                     break
                                 continue
-                            repeat_end = n_program
-                        if pc >= n_program:
+                            program_end = program_size
+                        if program_position >= program_size:
                             break
-                    op = cython.cast(cython.int, program[pc])
-                    column = program[pc + 1]
-                    argument = program[pc + 2]
-                    pc += 3
-                    if op >= ZIGZAG:
-                        if at >= limit:
+                    operation = cython.cast(cython.int, program[program_position])
+                    column = program[program_position + 1]
+                    argument = program[program_position + 2]
+                    program_position += 3
+                    if operation >= ZIGZAG:
+                        if position >= row_end:
                             status = EXHAUSTED
                             break
-                        raw = data[at]
-                        at += 1
-                        if raw >= 0x80:  # most varints of a record are one byte
-                            raw &= 0x7F
+                        unsigned = data[position]
+                        position += 1
+                        if unsigned >= 0x80:  # most varints of a record are one byte
+                            unsigned &= 0x7F
                             shift = 7
                             last_shift = 63 if argument == 64 else 28
                             while True:
-                                if at >= limit:
+                                if position >= row_end:
                                     status = EXHAUSTED
                                     break
-                                byte = data[at]
-                                at += 1
-                                raw |= (byte & 0x7F) << shift
+                                byte = data[position]
+                                position += 1
+                                unsigned |= (byte & 0x7F) << shift
                                 if byte < 0x80:
                                     break
                                 shift += 7
@@ -226,63 +231,67 @@ def decode(
                                     break
                             if status != OK:
                                 break
-                            raw &= MASK_64 if argument == 64 else MASK_32
-                        value = cython.cast(cython.longlong, raw >> 1)
-                        if op == UVARINT:
-                            value = cython.cast(cython.longlong, raw & MASK_63)
-                        elif raw & 1:
+                            unsigned &= MASK_64 if argument == 64 else MASK_32
+                        value = cython.cast(cython.longlong, unsigned >> 1)
+                        if operation == UVARINT:
+                            value = cython.cast(cython.longlong, unsigned & MASK_63)
+                        elif unsigned & 1:
                             value = -value - 1
-                    elif op == INT or op == BYTES or op == FRAME:
-                        if argument > limit - at:
+                    elif operation == INT or operation == BYTES or operation == FRAME:
+                        if argument > row_end - position:
                             status = EXHAUSTED
                             break
-                        value = data[at]
+                        value = data[position]
                         if value >= 128:
                             value -= 256
-                        for i in range(at + 1, at + cython.cast(cython.Py_ssize_t, argument)):
+                        for i in range(
+                            position + 1, position + cython.cast(cython.Py_ssize_t, argument)
+                        ):
                             value = value * 256 + data[i]
-                        at += argument
+                        position += argument
                     else:
-                        if argument > limit - at:
+                        if argument > row_end - position:
                             status = EXHAUSTED
                             break
                         value = 0
-                        for i in range(at, at + cython.cast(cython.Py_ssize_t, argument)):
+                        for i in range(
+                            position, position + cython.cast(cython.Py_ssize_t, argument)
+                        ):
                             value = value * 256 + data[i]
-                        at += argument
-                    if op == BYTES or op == ZIGZAG_BYTES:
+                        position += argument
+                    if operation == BYTES or operation == ZIGZAG_BYTES:
                         if value < 0:
-                            if op == ZIGZAG_BYTES and argument == 0:
+                            if operation == ZIGZAG_BYTES and argument == 0:
                                 status = LENGTH_NEGATIVE
                                 break
                             value = -1
-                        elif value > limit - at:
+                        elif value > row_end - position:
                             status = LENGTH_TOO_BIG
                             break
-                        if repeat_left > 0:
-                            children[column, child] = at
+                        if elements_left > 0:
+                            children[column, child] = position
                             children[column + 1, child] = value
                         else:
-                            rows[column, row] = at
+                            rows[column, row] = position
                             rows[column + 1, row] = value
                         if value > 0:
-                            at += value
+                            position += value
                         continue
-                    if op == FRAME or op == ZIGZAG_FRAME:
+                    if operation == FRAME or operation == ZIGZAG_FRAME:
                         if value < 0:
                             status = LENGTH_NEGATIVE
                             break
-                        if value > limit - at:
+                        if value > row_end - position:
                             status = LENGTH_TOO_BIG
                             break
-                        limit = at + value
-                        framed = True
-                    elif op == ZIGZAG_REPEAT:
+                        row_end = position + value
+                        has_frame = True
+                    elif operation == ZIGZAG_REPEAT:
                         rows[column + 1, row] = child
                         if value < 0:
                             status = LENGTH_NEGATIVE
                             break
-                        if value > limit - at:
+                        if value > row_end - position:
                             status = COUNT_TOO_BIG
                             break
                         rows[column, row] = value
@@ -290,23 +299,23 @@ def decode(
                             if child >= child_capacity:
                                 status = FULL
                                 break
-                            repeat_left = value
-                            repeat_pc = pc
-                            repeat_end = pc + 3 * argument
+                            elements_left = value
+                            element_program_start = program_position
+                            program_end = program_position + 3 * argument
                         else:
-                            pc += 3 * argument
+                            program_position += 3 * argument
                         continue
-                    if repeat_left > 0:
+                    if elements_left > 0:
                         children[column, child] = value
                     else:
                         rows[column, row] = value
-                if status == OK and framed and at != limit:
+                if status == OK and has_frame and position != row_end:
                     status = FRAME_NOT_FILLED
                 if status == FULL:
-                    full = True
+                    is_full = True
                 if status != OK:
-                    child = row_child
-                    at = rows[0, row]
+                    child = row_first_child
+                    position = rows[0, row]
                     break
                 for statistic in range(n_statistics):
                     value = rows[statistic_columns[statistic], row]
@@ -323,13 +332,13 @@ def decode(
                         )
                 n_rows += 1
                 if n_statistics > 0:
-                    child = row_child
+                    child = row_first_child
                 else:
                     row = n_rows
             regions[2, region] = n_rows
             regions[3, region] = status
-            regions[4, region] = at
-    return -1 if full else n_rows
+            regions[4, region] = position
+    return -1 if is_full else n_rows
 
 
 @cython.cfunc
@@ -358,24 +367,26 @@ def expand(
     row column, if there is one and if the second parent column is missing or not 0.
     """
     parent: cython.Py_ssize_t
-    i: cython.Py_ssize_t
+    instruction: cython.Py_ssize_t
     row: cython.Py_ssize_t
     first_row: cython.Py_ssize_t = 0
     end_row: cython.Py_ssize_t
-    target: cython.Py_ssize_t
+    target_column: cython.Py_ssize_t
     row_column: cython.Py_ssize_t
-    value: cython.longlong
+    parent_value: cython.longlong
     with cython.nogil:
         for parent in range(ends.shape[0]):
             end_row = ends[parent]
-            for i in range(program.shape[0]):
-                target = program[i, 0]
-                value = parents[program[i, 1], parent]
-                row_column = program[i, 2]
-                if row_column >= 0 and (program[i, 3] < 0 or parents[program[i, 3], parent] != 0):
+            for instruction in range(program.shape[0]):
+                target_column = program[instruction, 0]
+                parent_value = parents[program[instruction, 1], parent]
+                row_column = program[instruction, 2]
+                if row_column >= 0 and (
+                    program[instruction, 3] < 0 or parents[program[instruction, 3], parent] != 0
+                ):
                     for row in range(first_row, end_row):
-                        rows[target, row] = wrapping_add(value, rows[row_column, row])
+                        rows[target_column, row] = wrapping_add(parent_value, rows[row_column, row])
                 else:
                     for row in range(first_row, end_row):
-                        rows[target, row] = value
+                        rows[target_column, row] = parent_value
             first_row = end_row

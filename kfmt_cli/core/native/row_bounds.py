@@ -17,7 +17,7 @@ EXPANSION = cython.declare(cython.int, 6)  # the maximum of bytes that a byte is
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _max_field_bytes(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, length: cython.longlong
+    data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, length: cython.longlong
 ) -> cython.longlong:
     """Upper bound of the output of a bytes field; tighter for long ones, whose bytes are read."""
     i: cython.Py_ssize_t
@@ -27,7 +27,7 @@ def _max_field_bytes(
     if length < 4096:
         return length * EXPANSION
     n_bytes = 3 * length  # at most: replacement characters, hex, base64
-    for i in range(at, at + length):
+    for i in range(start, start + length):
         if data[i] < 32 or data[i] == 0x7F or data[i] == 0xC2:
             n_bytes += EXPANSION - 3
         elif data[i] >= 0x80:
@@ -47,19 +47,23 @@ def max_row_bytes(
 ) -> cython.longlong:
     """Upper bound of the output of a row in bytes. shape: as in `emit.emit`."""
     n_bytes: cython.longlong = shape[0]
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    n: cython.Py_ssize_t = shape[3]
-    first: cython.longlong
-    for i in range(4, 4 + n):
-        n_bytes += _max_field_bytes(data, columns[shape[i], row], columns[shape[i] + 1, row])
+    shape_index: cython.Py_ssize_t
+    child: cython.Py_ssize_t
+    n_bytes_fields: cython.Py_ssize_t = shape[3]
+    first_child: cython.longlong
+    for shape_index in range(4, 4 + n_bytes_fields):
+        n_bytes += _max_field_bytes(
+            data, columns[shape[shape_index], row], columns[shape[shape_index] + 1, row]
+        )
     if shape[2] >= 0:
-        first = columns[shape[2] + 1, row]
-        for j in range(columns[shape[2], row]):
+        first_child = columns[shape[2] + 1, row]
+        for child in range(columns[shape[2], row]):
             n_bytes += shape[1]
-            for i in range(4 + n, shape.shape[0]):
+            for shape_index in range(4 + n_bytes_fields, shape.shape[0]):
                 n_bytes += _max_field_bytes(
-                    data, children[shape[i], first + j], children[shape[i] + 1, first + j]
+                    data,
+                    children[shape[shape_index], first_child + child],
+                    children[shape[shape_index] + 1, first_child + child],
                 )
     return n_bytes
 

@@ -36,11 +36,13 @@ HASH_MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 @cython.nogil
 @cython.inline
 @cython.exceptval(-1, check=True)
-def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    value: cython.longlong = data[at]
+def _int32(data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t) -> cython.longlong:
+    value: cython.longlong = data[position]
     if value >= 128:
         value -= 256
-    return ((value * 256 + data[at + 1]) * 256 + data[at + 2]) * 256 + data[at + 3]
+    return ((value * 256 + data[position + 1]) * 256 + data[position + 2]) * 256 + data[
+        position + 3
+    ]
 
 
 def walk_batches(
@@ -55,46 +57,46 @@ def walk_batches(
     are outputs. min_lengths: the minimum of the length field, by magic. batches: (3, capacity),
     output: start, end and region of each batch.
     """
-    n: cython.Py_ssize_t = 0
-    r: cython.Py_ssize_t
-    at: cython.Py_ssize_t
+    n_batches: cython.Py_ssize_t = 0
+    region: cython.Py_ssize_t
+    position: cython.Py_ssize_t
     end: cython.Py_ssize_t
-    size: cython.longlong
+    batch_length: cython.longlong
     magic: cython.int
     reason: cython.int
     capacity: cython.Py_ssize_t = batches.shape[1]
     n_magics: cython.Py_ssize_t = min_lengths.shape[0]
     with cython.nogil:
-        for r in range(regions.shape[1]):
-            at = regions[0, r]
-            end = regions[1, r]
+        for region in range(regions.shape[1]):
+            position = regions[0, region]
+            end = regions[1, region]
             reason = WALK_END
-            while at < end:
-                if end - at < 17:
+            while position < end:
+                if end - position < 17:
                     reason = WALK_MORE
                     break
-                size = _int32(data, at + 8)
-                magic = data[at + 16]
+                batch_length = _int32(data, position + 8)
+                magic = data[position + 16]
                 if magic >= n_magics:
                     reason = WALK_MAGIC
                     break
-                if size < min_lengths[magic]:
+                if batch_length < min_lengths[magic]:
                     reason = WALK_SIZE
                     break
-                if size + 12 > end - at:
+                if batch_length + 12 > end - position:
                     reason = WALK_MORE
                     break
-                if n >= capacity:
+                if n_batches >= capacity:
                     reason = WALK_FULL
                     break
-                batches[0, n] = at
-                at += 12 + size
-                batches[1, n] = at
-                batches[2, n] = r
-                n += 1
-            regions[2, r] = at
-            regions[3, r] = reason
-    return n
+                batches[0, n_batches] = position
+                position += 12 + batch_length
+                batches[1, n_batches] = position
+                batches[2, n_batches] = region
+                n_batches += 1
+            regions[2, region] = position
+            regions[3, region] = reason
+    return n_batches
 
 
 def find_batch_header(
@@ -111,31 +113,38 @@ def find_batch_header(
     header, mask) of bits that are never set. available_end: the maximum end of a batch, as a
     position in `data`, which may lack the file's later bytes.
     """
-    at: cython.Py_ssize_t
+    header_start: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    position: cython.Py_ssize_t
+    checked_position: cython.Py_ssize_t
     magic: cython.int
-    size: cython.longlong
-    plausible: cython.bint
-    found: cython.Py_ssize_t = -1
+    batch_length: cython.longlong
+    is_plausible: cython.bint
+    found_start: cython.Py_ssize_t = -1
     with cython.nogil:
-        for at in range(start, end - 16):
-            magic = data[at + 16]
+        for header_start in range(start, end - 16):
+            magic = data[header_start + 16]
             if magic >= min_lengths.shape[0]:
                 continue
-            size = _int32(data, at + 8)
-            if size < min_lengths[magic] or size + 12 > available_end - at:
+            batch_length = _int32(data, header_start + 8)
+            if (
+                batch_length < min_lengths[magic]
+                or batch_length + 12 > available_end - header_start
+            ):
                 continue
-            plausible = True
+            is_plausible = True
             for i in range(zero_bits.shape[0]):
-                position = at + zero_bits[i, 1]
-                if zero_bits[i, 0] == magic and position < end and data[position] & zero_bits[i, 2]:
-                    plausible = False
+                checked_position = header_start + zero_bits[i, 1]
+                if (
+                    zero_bits[i, 0] == magic
+                    and checked_position < end
+                    and data[checked_position] & zero_bits[i, 2]
+                ):
+                    is_plausible = False
                     break
-            if plausible:
-                found = at
+            if is_plausible:
+                found_start = header_start
                 break
-    return found
+    return found_start
 
 
 def find_nonzero(
@@ -143,50 +152,51 @@ def find_nonzero(
 ):
     """The position of the first byte in [start, end) that is not zero, or `end`."""
     at: cython.Py_ssize_t
-    position: cython.Py_ssize_t = end
+    nonzero_position: cython.Py_ssize_t = end
     with cython.nogil:
         for at in range(start, end):
             if data[at] != 0:
-                position = at
+                nonzero_position = at
                 break
-    return position
+    return nonzero_position
 
 
 def compute_crcs(
     data: cython.const[cython.uchar][::1],
     regions: cython.const[cython.longlong][:, ::1],
-    table: cython.const[cython.uint][::1],
-    out: cython.longlong[::1],
+    slicing_table: cython.const[cython.uint][::1],
+    crcs: cython.longlong[::1],
 ):
     """Compute the reflected 32-bit CRC of each region.
 
-    regions: (2, n), start and end. table: 8 × 256 words, for slicing by eight. out: the CRCs.
+    regions: (2, n), start and end. slicing_table: 8 × 256 words, for slicing by eight. crcs: the
+    CRCs.
     """
-    r: cython.Py_ssize_t
-    at: cython.Py_ssize_t
+    region: cython.Py_ssize_t
+    position: cython.Py_ssize_t
     end: cython.Py_ssize_t
-    value: cython.uint
+    crc: cython.uint
     with cython.nogil:
-        for r in range(regions.shape[1]):
-            at = regions[0, r]
-            end = regions[1, r]
-            value = ONES
-            while end - at >= 8:
-                value = (
-                    table[1792 + ((value & 0xFF) ^ data[at])]
-                    ^ table[1536 + (((value >> 8) & 0xFF) ^ data[at + 1])]
-                    ^ table[1280 + (((value >> 16) & 0xFF) ^ data[at + 2])]
-                    ^ table[1024 + ((value >> 24) ^ data[at + 3])]
-                    ^ table[768 + data[at + 4]]
-                    ^ table[512 + data[at + 5]]
-                    ^ table[256 + data[at + 6]]
-                    ^ table[data[at + 7]]
+        for region in range(regions.shape[1]):
+            position = regions[0, region]
+            end = regions[1, region]
+            crc = ONES
+            while end - position >= 8:
+                crc = (
+                    slicing_table[1792 + ((crc & 0xFF) ^ data[position])]
+                    ^ slicing_table[1536 + (((crc >> 8) & 0xFF) ^ data[position + 1])]
+                    ^ slicing_table[1280 + (((crc >> 16) & 0xFF) ^ data[position + 2])]
+                    ^ slicing_table[1024 + ((crc >> 24) ^ data[position + 3])]
+                    ^ slicing_table[768 + data[position + 4]]
+                    ^ slicing_table[512 + data[position + 5]]
+                    ^ slicing_table[256 + data[position + 6]]
+                    ^ slicing_table[data[position + 7]]
                 )
-                at += 8
-            while at < end:
-                value = (value >> 8) ^ table[(value & 0xFF) ^ data[at]]
-                at += 1
-            out[r] = value ^ ONES
+                position += 8
+            while position < end:
+                crc = (crc >> 8) ^ slicing_table[(crc & 0xFF) ^ data[position]]
+                position += 1
+            crcs[region] = crc ^ ONES
 
 
 def hash_json_lines(
@@ -198,38 +208,38 @@ def hash_json_lines(
     before byte `end`, including the bytes after the last line end, which may be none. lines: (2,
     capacity), output: end and hash. It needs a column for each line end and one more.
     """
-    n: cython.Py_ssize_t = 0
-    at: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
+    n_lines: cython.Py_ssize_t = 0
+    position: cython.Py_ssize_t = 0
+    key_position: cython.Py_ssize_t
     key_start: cython.Py_ssize_t = 0
     key_end: cython.Py_ssize_t = 0
     byte: cython.uchar
     line_hash: cython.ulonglong = FNV_OFFSET_BASIS
     with cython.nogil:
-        while at < end:
-            byte = data[at]
+        while position < end:
+            byte = data[position]
             if byte == 0x22:
-                key_start = at
-                at += 1
-                while at < end:
-                    byte = data[at]
+                key_start = position
+                position += 1
+                while position < end:
+                    byte = data[position]
                     if byte == 0x22 or byte == 0x0A:
                         break
-                    at += 2 if byte == 0x5C else 1
-                key_end = at
+                    position += 2 if byte == 0x5C else 1
+                key_end = position
                 if byte == 0x0A:
                     continue  # a string cannot contain a line end
             elif byte == 0x3A or byte == 0x7B or byte == 0x7D or byte == 0x5B or byte == 0x5D:
                 line_hash = ((line_hash ^ byte) * FNV_PRIME) & HASH_MASK
                 if byte == 0x3A:
-                    for i in range(key_start, min(key_end, end)):
-                        line_hash = ((line_hash ^ data[i]) * FNV_PRIME) & HASH_MASK
+                    for key_position in range(key_start, min(key_end, end)):
+                        line_hash = ((line_hash ^ data[key_position]) * FNV_PRIME) & HASH_MASK
             elif byte == 0x0A:
-                lines[0, n] = at + 1
-                lines[1, n] = cython.cast(cython.longlong, line_hash >> 1)
-                n += 1
+                lines[0, n_lines] = position + 1
+                lines[1, n_lines] = cython.cast(cython.longlong, line_hash >> 1)
+                n_lines += 1
                 line_hash = FNV_OFFSET_BASIS
-            at += 1
-        lines[0, n] = end
-        lines[1, n] = cython.cast(cython.longlong, line_hash >> 1)
-    return n + 1
+            position += 1
+        lines[0, n_lines] = end
+        lines[1, n_lines] = cython.cast(cython.longlong, line_hash >> 1)
+    return n_lines + 1

@@ -66,10 +66,10 @@ class Writer:
 @cython.nogil
 @cython.inline
 @cython.exceptval(-1, check=False)
-def put_byte(w: Writer, byte: cython.int) -> cython.int:
-    w.out[w.at] = cython.cast(cython.uchar, byte)
-    w.at += 1
-    w.width += 1
+def put_byte(writer: Writer, byte: cython.int) -> cython.int:
+    writer.out[writer.at] = cython.cast(cython.uchar, byte)
+    writer.at += 1
+    writer.width += 1
     return 0
 
 
@@ -77,86 +77,90 @@ def put_byte(w: Writer, byte: cython.int) -> cython.int:
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def copy_bytes(
-    w: Writer,
+    writer: Writer,
     data: cython.const[cython.uchar][::1],
     start: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
+    n_bytes: cython.Py_ssize_t,
 ) -> cython.int:
     """Copy n bytes in one call, after checking the first and the last byte of source and target."""
     i: cython.Py_ssize_t
-    if n <= 0:
+    if n_bytes <= 0:
         return 0
-    w.out[w.at] = data[start]
-    w.out[w.at + n - 1] = data[start + n - 1]
+    writer.out[writer.at] = data[start]
+    writer.out[writer.at + n_bytes - 1] = data[start + n_bytes - 1]
     if cython.compiled:
-        memcpy(cython.address(w.out[w.at]), cython.address(data[start]), n)
+        memcpy(cython.address(writer.out[writer.at]), cython.address(data[start]), n_bytes)
     else:
-        for i in range(n):
-            w.out[w.at + i] = data[start + i]
-    w.at += n
+        for i in range(n_bytes):
+            writer.out[writer.at + i] = data[start + i]
+    writer.at += n_bytes
     return 0
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def put_literal(w: Writer, index: cython.Py_ssize_t) -> cython.int:
-    start: cython.Py_ssize_t = w.places[0, index]
-    n: cython.Py_ssize_t = w.places[1, index]
-    w.width += w.places[2, index]
+def put_literal(writer: Writer, literal_index: cython.Py_ssize_t) -> cython.int:
+    literal_start: cython.Py_ssize_t = writer.places[0, literal_index]
+    n_bytes: cython.Py_ssize_t = writer.places[1, literal_index]
+    writer.width += writer.places[2, literal_index]
     if (
         cython.compiled
-        and n <= 32
-        and start + 32 <= w.literals.shape[0]
-        and w.at + 32 <= w.out.shape[0]
+        and n_bytes <= 32
+        and literal_start + 32 <= writer.literals.shape[0]
+        and writer.at + 32 <= writer.out.shape[0]
     ):
         # A copy of a size known to the compiler takes a few instructions; the bytes after the
         # literal will be overwritten.
-        memcpy(cython.address(w.out[w.at]), cython.address(w.literals[start]), 32)
-        w.at += n
+        memcpy(
+            cython.address(writer.out[writer.at]),
+            cython.address(writer.literals[literal_start]),
+            32,
+        )
+        writer.at += n_bytes
         return 0
-    return copy_bytes(w, w.literals, start, n)
+    return copy_bytes(writer, writer.literals, literal_start, n_bytes)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cython.int:
-    remaining: cython.ulonglong
+def put_number(writer: Writer, value: cython.longlong, is_grouped: cython.bint) -> cython.int:
+    remaining_number: cython.ulonglong
     power_of_ten: cython.ulonglong = 10
-    digits: cython.int = 1
+    n_digits: cython.int = 1
     i: cython.int
-    at: cython.Py_ssize_t
+    position: cython.Py_ssize_t
     if not cython.compiled:
         value = int(value)  # unlike a Python integer, a NumPy integer overflows
     if value < 0:
-        put_byte(w, 45)
-        remaining = cython.cast(cython.ulonglong, -(value + 1)) + 1
+        put_byte(writer, 45)
+        remaining_number = cython.cast(cython.ulonglong, -(value + 1)) + 1
     else:
-        remaining = cython.cast(cython.ulonglong, value)
-    while digits < 19 and remaining >= power_of_ten:  # no int64 has more than 19 digits
+        remaining_number = cython.cast(cython.ulonglong, value)
+    while n_digits < 19 and remaining_number >= power_of_ten:  # no int64 has more than 19 digits
         power_of_ten *= 10
-        digits += 1
-    at = w.at + digits
-    if grouped:
-        at += (digits - 1) // 3
-    w.width += at - w.at
-    w.at = at
-    if grouped:
-        for i in range(digits):
+        n_digits += 1
+    position = writer.at + n_digits
+    if is_grouped:
+        position += (n_digits - 1) // 3
+    writer.width += position - writer.at
+    writer.at = position
+    if is_grouped:
+        for i in range(n_digits):
             if i > 0 and i % 3 == 0:
-                at -= 1
-                w.out[at] = 32
-            at -= 1
-            w.out[at] = cython.cast(cython.uchar, 48 + remaining % 10)
-            remaining //= 10
+                position -= 1
+                writer.out[position] = 32
+            position -= 1
+            writer.out[position] = cython.cast(cython.uchar, 48 + remaining_number % 10)
+            remaining_number //= 10
         return 0
-    w.out[at - digits] = 48
-    w.out[at - 1] = 48  # checks the bounds of both ends
+    writer.out[position - n_digits] = 48
+    writer.out[position - 1] = 48  # checks the bounds of both ends
     if cython.compiled:
-        _put_digits_before(cython.address(w.out[at - 1]) + 1, remaining, digits)
+        _put_digits_before(cython.address(writer.out[position - 1]) + 1, remaining_number, n_digits)
     else:
-        w.out[at - digits : at] = b"%d" % remaining
+        writer.out[position - n_digits : position] = b"%d" % remaining_number
     return 0
 
 
@@ -164,31 +168,31 @@ def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cytho
 @cython.nogil
 @cython.exceptval(check=False)
 def _put_digits_before(
-    end: cython.p_uchar, remaining: cython.ulonglong, digits: cython.int
+    end: cython.p_uchar, number: cython.ulonglong, n_digits: cython.int
 ) -> cython.void:
-    """Write the last `digits` digits before a position; the caller has checked the bounds."""
-    pair: cython.uint
-    while digits >= 2:
-        pair = cython.cast(cython.uint, remaining % 100)
-        remaining //= 100
+    """Write the last `n_digits` digits before a position; the caller has checked the bounds."""
+    digit_pair: cython.uint
+    while n_digits >= 2:
+        digit_pair = cython.cast(cython.uint, number % 100)
+        number //= 100
         end -= 2
-        end[0] = cython.cast(cython.uchar, 48 + pair // 10)
-        end[1] = cython.cast(cython.uchar, 48 + pair % 10)
-        digits -= 2
-    if digits:
+        end[0] = cython.cast(cython.uchar, 48 + digit_pair // 10)
+        end[1] = cython.cast(cython.uchar, 48 + digit_pair % 10)
+        n_digits -= 2
+    if n_digits:
         end -= 1
-        end[0] = cython.cast(cython.uchar, 48 + remaining)
+        end[0] = cython.cast(cython.uchar, 48 + number)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def put_digits(w: Writer, value: cython.longlong, n: cython.int) -> cython.int:
+def put_digits(writer: Writer, value: cython.longlong, n_digits: cython.int) -> cython.int:
     i: cython.int
-    w.at += n
-    w.width += n
-    for i in range(n):
-        w.out[w.at - 1 - i] = cython.cast(cython.uchar, 48 + value % 10)
+    writer.at += n_digits
+    writer.width += n_digits
+    for i in range(n_digits):
+        writer.out[writer.at - 1 - i] = cython.cast(cython.uchar, 48 + value % 10)
         value //= 10
     return 0
 
@@ -197,50 +201,52 @@ def put_digits(w: Writer, value: cython.longlong, n: cython.int) -> cython.int:
 @cython.nogil
 @cython.inline
 @cython.exceptval(-1, check=False)
-def put_hex_digit(w: Writer, nibble: cython.int) -> cython.int:
-    return put_byte(w, 48 + nibble if nibble < 10 else 87 + nibble)
+def put_hex_digit(writer: Writer, nibble: cython.int) -> cython.int:
+    return put_byte(writer, 48 + nibble if nibble < 10 else 87 + nibble)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def put_time(w: Writer, ms: cython.longlong) -> cython.int:
+def put_time(writer: Writer, time_ms: cython.longlong) -> cython.int:
     """Write YYYY-MM-DD hh:mm:ss.mmm for the years 0000 to 9999, else the number and its unit."""
-    if ms < FIRST_MS or ms > LAST_MS:
-        put_number(w, ms, False)
-        put_byte(w, 32)
-        put_byte(w, 109)
-        put_byte(w, 115)
+    if time_ms < FIRST_MS or time_ms > LAST_MS:
+        put_number(writer, time_ms, False)
+        put_byte(writer, 32)
+        put_byte(writer, 109)
+        put_byte(writer, 115)
         return 0
     # Days and time of day since 0000-03-01, so that leap days are at the end of a year.
-    ms += MARCH_0_MS
-    if ms < 0:  # January and February of the year 0: one era earlier
-        ms += ERA_MS
-        put_date(w, ms // 86400000, -400)
+    time_ms += MARCH_0_MS
+    if time_ms < 0:  # January and February of the year 0: one era earlier
+        time_ms += ERA_MS
+        put_date(writer, time_ms // 86400000, -400)
     else:
-        put_date(w, ms // 86400000, 0)
-    ms %= 86400000
-    put_byte(w, 32)
-    put_digits(w, ms // 3600000, 2)
-    put_byte(w, 58)
-    put_digits(w, ms // 60000 % 60, 2)
-    put_byte(w, 58)
-    put_digits(w, ms // 1000 % 60, 2)
-    put_byte(w, 46)
-    put_digits(w, ms % 1000, 3)
+        put_date(writer, time_ms // 86400000, 0)
+    time_ms %= 86400000
+    put_byte(writer, 32)
+    put_digits(writer, time_ms // 3600000, 2)
+    put_byte(writer, 58)
+    put_digits(writer, time_ms // 60000 % 60, 2)
+    put_byte(writer, 58)
+    put_digits(writer, time_ms // 1000 % 60, 2)
+    put_byte(writer, 46)
+    put_digits(writer, time_ms % 1000, 3)
     return 0
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def put_date(w: Writer, days: cython.longlong, first_year: cython.longlong) -> cython.int:
+def put_date(
+    writer: Writer, day_number: cython.longlong, first_year: cython.longlong
+) -> cython.int:
     """Write the date of a day counted from 0000-03-01; first_year is added to the year.
 
     Computed in eras of 400 years, which all have the same number of days.
     """
-    era: cython.longlong = days // 146097
-    day: cython.longlong = days % 146097
+    era: cython.longlong = day_number // 146097
+    day: cython.longlong = day_number % 146097
     year: cython.longlong = (day - day // 1460 + day // 36524 - day // 146096) // 365
     month: cython.longlong
     day -= 365 * year + year // 4 - year // 100
@@ -252,11 +258,11 @@ def put_date(w: Writer, days: cython.longlong, first_year: cython.longlong) -> c
         month -= 10
     else:
         month += 2
-    put_digits(w, year, 4)
-    put_byte(w, 45)
-    put_digits(w, month + 1, 2)
-    put_byte(w, 45)
-    put_digits(w, day + 1, 2)
+    put_digits(writer, year, 4)
+    put_byte(writer, 45)
+    put_digits(writer, month + 1, 2)
+    put_byte(writer, 45)
+    put_digits(writer, day + 1, 2)
     return 0
 
 
@@ -264,15 +270,15 @@ def put_date(w: Writer, days: cython.longlong, first_year: cython.longlong) -> c
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def put_hex(
-    w: Writer,
+    writer: Writer,
     data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
 ) -> cython.int:
     i: cython.Py_ssize_t
-    for i in range(at, end):
-        put_hex_digit(w, data[i] >> 4)
-        put_hex_digit(w, data[i] & 15)
+    for i in range(start, end):
+        put_hex_digit(writer, data[i] >> 4)
+        put_hex_digit(writer, data[i] & 15)
     return 0
 
 
@@ -280,39 +286,39 @@ def put_hex(
 @cython.nogil
 @cython.inline
 @cython.exceptval(-1, check=False)
-def _put_sextet(w: Writer, bits: cython.int) -> cython.int:
-    if bits < 26:
-        return put_byte(w, 65 + bits)
-    if bits < 52:
-        return put_byte(w, 71 + bits)
-    if bits < 62:
-        return put_byte(w, bits - 4)
-    return put_byte(w, 43 if bits == 62 else 47)
+def _put_sextet(writer: Writer, sextet: cython.int) -> cython.int:
+    if sextet < 26:
+        return put_byte(writer, 65 + sextet)
+    if sextet < 52:
+        return put_byte(writer, 71 + sextet)
+    if sextet < 62:
+        return put_byte(writer, sextet - 4)
+    return put_byte(writer, 43 if sextet == 62 else 47)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def put_base64(
-    w: Writer,
+    writer: Writer,
     data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
+    position: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
 ) -> cython.int:
-    while end - at >= 3:
-        _put_sextet(w, data[at] >> 2)
-        _put_sextet(w, ((data[at] & 3) << 4) | (data[at + 1] >> 4))
-        _put_sextet(w, ((data[at + 1] & 15) << 2) | (data[at + 2] >> 6))
-        _put_sextet(w, data[at + 2] & 63)
-        at += 3
-    if end - at == 2:
-        _put_sextet(w, data[at] >> 2)
-        _put_sextet(w, ((data[at] & 3) << 4) | (data[at + 1] >> 4))
-        _put_sextet(w, (data[at + 1] & 15) << 2)
-        put_byte(w, 61)
-    elif end - at == 1:
-        _put_sextet(w, data[at] >> 2)
-        _put_sextet(w, (data[at] & 3) << 4)
-        put_byte(w, 61)
-        put_byte(w, 61)
+    while end - position >= 3:
+        _put_sextet(writer, data[position] >> 2)
+        _put_sextet(writer, ((data[position] & 3) << 4) | (data[position + 1] >> 4))
+        _put_sextet(writer, ((data[position + 1] & 15) << 2) | (data[position + 2] >> 6))
+        _put_sextet(writer, data[position + 2] & 63)
+        position += 3
+    if end - position == 2:
+        _put_sextet(writer, data[position] >> 2)
+        _put_sextet(writer, ((data[position] & 3) << 4) | (data[position + 1] >> 4))
+        _put_sextet(writer, (data[position + 1] & 15) << 2)
+        put_byte(writer, 61)
+    elif end - position == 1:
+        _put_sextet(writer, data[position] >> 2)
+        _put_sextet(writer, (data[position] & 3) << 4)
+        put_byte(writer, 61)
+        put_byte(writer, 61)
     return 0

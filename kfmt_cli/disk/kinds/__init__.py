@@ -20,16 +20,20 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
     TIME_INDEX_KIND,
     TRANSACTION_INDEX_KIND,
 )
-from kfmt_cli.disk.kinds.kind import TRANSIENT_SUFFIXES, FileLevel, Kind, LazyKind
+from kfmt_cli.disk.kinds.kind import TRANSIENT_SUFFIXES, FileKind, FileLevel, LazyFileKind
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
 
-META_PROPERTIES_KIND = LazyKind("meta_properties", FileLevel.LOG_DIRECTORY, "meta.properties")
-CLEAN_SHUTDOWN_KIND = LazyKind("clean_shutdown", FileLevel.LOG_DIRECTORY, ".kafka_cleanshutdown")
-PARTITION_METADATA_KIND = LazyKind("partition_metadata", FileLevel.PARTITION, "partition.metadata")
-QUORUM_STATE_KIND = LazyKind("quorum_state", FileLevel.PARTITION, "quorum-state")
-UNKNOWN_KIND = Kind("unknown", FileLevel.LOG_DIRECTORY)
+META_PROPERTIES_KIND = LazyFileKind("meta_properties", FileLevel.LOG_DIRECTORY, "meta.properties")
+CLEAN_SHUTDOWN_KIND = LazyFileKind(
+    "clean_shutdown", FileLevel.LOG_DIRECTORY, ".kafka_cleanshutdown"
+)
+PARTITION_METADATA_KIND = LazyFileKind(
+    "partition_metadata", FileLevel.PARTITION, "partition.metadata"
+)
+QUORUM_STATE_KIND = LazyFileKind("quorum_state", FileLevel.PARTITION, "quorum-state")
+UNKNOWN_KIND = FileKind("unknown", FileLevel.LOG_DIRECTORY)
 # In the display order of a directory's files per level.
-KINDS: list[Kind] = [
+KINDS: list[FileKind] = [
     META_PROPERTIES_KIND,
     CLEAN_SHUTDOWN_KIND,
     CHECKPOINT_KIND,
@@ -44,50 +48,52 @@ KINDS: list[Kind] = [
 ]
 INDEX_KINDS = (OFFSET_INDEX_KIND, TIME_INDEX_KIND, TRANSACTION_INDEX_KIND)
 
-_TRANSIENT_SUFFIX = re.compile(rf"\.({'|'.join(TRANSIENT_SUFFIXES)})$")
+_TRANSIENT_SUFFIX_PATTERN = re.compile(rf"\.({'|'.join(TRANSIENT_SUFFIXES)})$")
 # Segments are named after their base offset; so are files in remote storage and its cache.
-_BASE_OFFSET = re.compile(r"^(?:(\d{20})(?=[.-])|(\d{1,20})(?=_))")
+_BASE_OFFSET_PATTERN = re.compile(r"^(?:(\d{20})(?=[.-])|(\d{1,20})(?=_))")
 
 
 @lru_cache(maxsize=4096)
-def classify_name(file_name: str) -> tuple[Kind, int | None, str]:
+def classify_name(file_name: str) -> tuple[FileKind, int | None, str]:
     """The kind, base offset and suffix of a file name without its directory.
 
     The suffix marks a leftover or unfinished file and is empty otherwise. Partitions share file
     names, so the cache needs few entries.
     """
-    transient_match = _TRANSIENT_SUFFIX.search(file_name)
-    suffix = transient_match[1] if transient_match else ""
-    name = file_name[: transient_match.start()] if transient_match else file_name
-    kind = next((kind for kind in KINDS if kind.matches_name(name)), UNKNOWN_KIND)
-    match = _BASE_OFFSET.match(name) if kind.level is FileLevel.SEGMENT else None
-    base_offset = int(match[1] or match[2]) if match else None
+    transient_match = _TRANSIENT_SUFFIX_PATTERN.search(file_name)
+    transient_suffix = transient_match[1] if transient_match else ""
+    name_without_suffix = file_name[: transient_match.start()] if transient_match else file_name
+    kind = next((kind for kind in KINDS if kind.matches_name(name_without_suffix)), UNKNOWN_KIND)
+    offset_match = (
+        _BASE_OFFSET_PATTERN.match(name_without_suffix) if kind.level is FileLevel.SEGMENT else None
+    )
+    base_offset = int(offset_match[1] or offset_match[2]) if offset_match else None
     if base_offset is not None and base_offset > MAX_OFFSET:
         base_offset = None
-    return kind, base_offset, suffix
+    return kind, base_offset, transient_suffix
 
 
-def in_display_order(names: Iterable[str]) -> list[str]:
+def sort_for_display(names: Iterable[str]) -> list[str]:
     """The names of a directory's files in display order.
 
     Files of the log directory come first, then of the partition, then segment by segment; then
     leftover and unfinished files; then unknown ones.
     """
-    return sorted(names, key=_display_rank)
+    return sorted(names, key=_display_sort_key)
 
 
 _LEVEL_ORDER = (FileLevel.LOG_DIRECTORY, FileLevel.PARTITION, FileLevel.SEGMENT)
 
 
-def _display_rank(file_name: str) -> tuple[int, int, int, int, str]:
+def _display_sort_key(file_name: str) -> tuple[int, int, int, int, str]:
     kind, base_offset, transient_suffix = classify_name(file_name)
     if kind is UNKNOWN_KIND:
         return 2, 0, 0, 0, file_name
-    level = _LEVEL_ORDER.index(kind.level)
-    return int(bool(transient_suffix)), level, base_offset or 0, KINDS.index(kind), file_name
+    level_rank = _LEVEL_ORDER.index(kind.level)
+    return int(bool(transient_suffix)), level_rank, base_offset or 0, KINDS.index(kind), file_name
 
 
-def find_kind(name: str) -> Kind:
+def find_kind(name: str) -> FileKind:
     """The kind of this name, or `UNKNOWN_KIND`."""
     return next((kind for kind in KINDS if kind.name == name), UNKNOWN_KIND)
 
@@ -98,4 +104,4 @@ def is_transient_file(path: str) -> bool:
 
 
 # Unpickling returns the process's own kind of the same name, as kinds are compared by identity.
-copyreg.pickle(Kind, lambda kind: (find_kind, (kind.name,)))
+copyreg.pickle(FileKind, lambda kind: (find_kind, (kind.name,)))

@@ -16,9 +16,9 @@ from kfmt_cli.disk.kinds.kind import (
     MAX_QUOTED_CHARS,
     TRANSIENT_SUFFIXES,
     FileContents,
+    FileKind,
     FileLevel,
     InputFile,
-    Kind,
     quote_content,
     read_small_file,
 )
@@ -33,8 +33,8 @@ REMOTE_CHECKPOINT_SUFFIX = ".leader_epoch_checkpoint"  # a file in remote storag
 
 
 def _field_column(field: Field) -> Column:
-    kind = ColumnKind.NUMBER if isinstance(field.type, IntegerWireType) else ColumnKind.TEXT
-    return Column(field.name, kind, field.doc, unit=field.unit)
+    column_kind = ColumnKind.NUMBER if isinstance(field.type, IntegerWireType) else ColumnKind.TEXT
+    return Column(field.name, column_kind, field.doc, unit=field.unit)
 
 
 def _build_row_types() -> dict[str, RowType]:
@@ -53,89 +53,109 @@ def _build_row_types() -> dict[str, RowType]:
     return {name: row_type_by_fields[checkpoint.fields] for name, checkpoint in CHECKPOINTS.items()}
 
 
-ROW_TYPE_BY_NAME = _build_row_types()
+ROW_TYPE_BY_CHECKPOINT = _build_row_types()
 
 
 def checkpoint_name(file_name: str) -> str:
     """The name of the checkpoint that a file is, or is a copy of. file_name: its name alone."""
     base_name, _, suffix = file_name.rpartition(".")
-    name = base_name if suffix in TRANSIENT_SUFFIXES else file_name
-    return "leader-epoch-checkpoint" if name.endswith(REMOTE_CHECKPOINT_SUFFIX) else name
+    name_without_suffix = base_name if suffix in TRANSIENT_SUFFIXES else file_name
+    return (
+        "leader-epoch-checkpoint"
+        if name_without_suffix.endswith(REMOTE_CHECKPOINT_SUFFIX)
+        else name_without_suffix
+    )
 
 
 def read_checkpoint(file: InputFile) -> FileContents:
     """The entries of a checkpoint file; raises InputError."""
-    data = read_small_file(file, MAX_CHECKPOINT_BYTES)
-    raw_lines = data.splitlines(keepends=True)
-    line_starts = accumulate(map(len, raw_lines), initial=0)
-    lines = [(start, line.strip()) for start, line in zip(line_starts, raw_lines, strict=False)]
+    file_bytes = read_small_file(file, MAX_CHECKPOINT_BYTES)
+    raw_lines = file_bytes.splitlines(keepends=True)
+    line_positions = accumulate(map(len, raw_lines), initial=0)
+    positions_and_lines = [
+        (line_position, line.strip())
+        for line_position, line in zip(line_positions, raw_lines, strict=False)
+    ]
     findings: list[Finding] = []
 
     def report_malformed(position: int, message: str) -> None:
         findings.append(Finding(file.name, codes.CHECKPOINT_MALFORMED, position, message))
 
     name = checkpoint_name(PurePath(file.path).name)
-    if data and not data.strip(b"\0"):
+    if file_bytes and not file_bytes.strip(b"\0"):
         report_malformed(
             0,
             (
-                f"{quote_content(_decode_line(data))} instead of a version, as a power loss leaves "
+                f"{quote_content(_decode_line(file_bytes))} instead of a version, as a power "
+                "loss leaves "
                 "them"
             ),
         )
-        return FileContents(len(data), [build_columnar_rows(ROW_TYPE_BY_NAME[name], [])], findings)
-    if data and len(lines) < 2:  # brokers create them empty
-        report_malformed(len(data), "the file ends before the entry count")
-    if lines and lines[0][1] != b"0":
+        return FileContents(
+            len(file_bytes), [build_columnar_rows(ROW_TYPE_BY_CHECKPOINT[name], [])], findings
+        )
+    if file_bytes and len(positions_and_lines) < 2:  # brokers create them empty
+        report_malformed(len(file_bytes), "the file ends before the entry count")
+    if positions_and_lines and positions_and_lines[0][1] != b"0":
         report_malformed(
-            0, f"version {quote_content(_decode_line(lines[0][1]))}; only 0 is supported"
+            0,
+            (
+                f"version {quote_content(_decode_line(positions_and_lines[0][1]))}; only 0 is "
+                "supported"
+            ),
         )
     rows = []
-    for line_number, (position, line) in enumerate(lines[2:], 3):
-        values = _parse_line(CHECKPOINTS[name], line)
-        if values is None:
+    for line_number, (position, line) in enumerate(positions_and_lines[2:], 3):
+        line_values = _parse_line(CHECKPOINTS[name], line)
+        if line_values is None:
             line_format = " ".join(field.name for field in CHECKPOINTS[name].fields)
             message = f"line {line_number} is not of the form {line_format}"
             report_malformed(position, f"{message}: {quote_content(_decode_line(line))}")
         else:
-            rows.append([position, *values])
-    if len(lines) > 1 and lines[1][1] != str(len(lines) - 2).encode():
+            rows.append([position, *line_values])
+    if (
+        len(positions_and_lines) > 1
+        and positions_and_lines[1][1] != str(len(positions_and_lines) - 2).encode()
+    ):
         message = (
-            f"{_decode_line(lines[1][1])[:MAX_QUOTED_CHARS]} entries declared, {len(lines) - 2}"
+            f"{_decode_line(positions_and_lines[1][1])[:MAX_QUOTED_CHARS]} entries "
+            f"declared, {len(positions_and_lines) - 2}"
         )
-        report_malformed(lines[1][0], f"{message} lines found")
-    return FileContents(len(data), [build_columnar_rows(ROW_TYPE_BY_NAME[name], rows)], findings)
+        report_malformed(positions_and_lines[1][0], f"{message} lines found")
+    return FileContents(
+        len(file_bytes), [build_columnar_rows(ROW_TYPE_BY_CHECKPOINT[name], rows)], findings
+    )
 
 
 def _decode_line(line: bytes) -> str:
     return line.decode(errors="replace")
 
 
-def _parse_line(checkpoint: Layout, line: bytes) -> list[str | int] | None:
+def _parse_line(layout: Layout, line: bytes) -> list[str | int] | None:
     """The columns of a line, or None if it is malformed."""
-    parts = _decode_line(line).split()
-    if len(parts) != len(checkpoint.fields):
+    value_texts = _decode_line(line).split()
+    if len(value_texts) != len(layout.fields):
         return None
-    values: list[str | int] = []
-    for field, part in zip(checkpoint.fields, parts, strict=True):
+    column_values: list[str | int] = []
+    for field, value_text in zip(layout.fields, value_texts, strict=True):
         if not isinstance(field.type, IntegerWireType):
-            values.append(part)
+            column_values.append(value_text)
             continue
         try:
-            values.append(int(part))
-            field.type.write(values[-1])
+            column_values.append(int(value_text))
+            field.type.encode(column_values[-1])
         except (ValueError, OverflowError):  # not a number, or too large
             return None
-    return values
+    return column_values
 
 
-CHECKPOINT_KIND = Kind(
+CHECKPOINT_KIND = FileKind(
     "checkpoint",
     FileLevel.LOG_DIRECTORY,
     suffix=REMOTE_CHECKPOINT_SUFFIX,
     names=frozenset(CHECKPOINTS),
-    row_types=tuple(dict.fromkeys(ROW_TYPE_BY_NAME.values())),
+    row_types=tuple(dict.fromkeys(ROW_TYPE_BY_CHECKPOINT.values())),
     codes=(codes.CHECKPOINT_MALFORMED,),
     layouts=tuple(CHECKPOINTS.values()),
-    read=read_checkpoint,
+    reader=read_checkpoint,
 )

@@ -14,7 +14,13 @@ import numpy as np
 from kfmt_cli.core.codecs.checksum import CRC32C_POLYNOMIAL, compute_crc
 from kfmt_cli.core.layout.field import BYTE_UNIT, OFFSET_UNIT
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.disk.kinds.kind import FileContents, FileLevel, InputFile, Kind, read_without_padding
+from kfmt_cli.disk.kinds.kind import (
+    FileContents,
+    FileKind,
+    FileLevel,
+    InputFile,
+    read_without_padding,
+)
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.formats import index, snapshot
@@ -51,7 +57,7 @@ class FixedSizeRowsReader:
 
     row_type: RowType
     layout: Layout
-    trailing_code: FindingCode
+    partial_row_code: FindingCode
     """The finding for a partial row."""
     check_header: Callable[[str, bytes, list[Finding]], int] | None = None
     """Checks the header before the rows and returns the byte at which they begin."""
@@ -64,23 +70,27 @@ class FixedSizeRowsReader:
 
     def __call__(self, file: InputFile) -> FileContents:
         """All rows of a file; raises InputError."""
-        data, size = read_without_padding(file, MAX_ROWS_FILE_BYTES)
-        rows_end = self.end_of_rows(data, size)
-        data += bytes(max(rows_end - len(data), 0))  # the last row may end in the hole
+        file_bytes, file_size = read_without_padding(file, MAX_ROWS_FILE_BYTES)
+        rows_end_byte = self.rows_end_position(file_bytes, file_size)
+        file_bytes += bytes(
+            max(rows_end_byte - len(file_bytes), 0)
+        )  # the last row may end in the hole
         findings: list[Finding] = []
-        rows_start = (
-            self.check_header(file.name, data, findings) if self.check_header is not None else 0
+        rows_start_byte = (
+            self.check_header(file.name, file_bytes, findings)
+            if self.check_header is not None
+            else 0
         )
         row_bytes = self.layout.dtype.itemsize
-        n_rows = (rows_end - rows_start) // row_bytes
-        entries = np.frombuffer(data, self.layout.dtype, n_rows, rows_start)
+        n_rows = (rows_end_byte - rows_start_byte) // row_bytes
+        stored_rows = np.frombuffer(file_bytes, self.layout.dtype, n_rows, rows_start_byte)
         table = EntryTable.zeros_with_columns(self.row_type.table_columns, n_rows)
-        table.position = rows_start + row_bytes * np.arange(n_rows)
+        table.position = rows_start_byte + row_bytes * np.arange(n_rows)
         for field in self.layout.fields:
-            table[field.name] = entries[field.name]
+            table[field.name] = stored_rows[field.name]
         if "offset" in table.index_by_name:
-            table.offset = table.relative_offset + file.base_or_zero
-        trailing_bytes = (size - rows_start) % row_bytes
+            table.offset = table.relative_offset + file.base_offset_or_zero
+        trailing_bytes = (file_size - rows_start_byte) % row_bytes
         if trailing_bytes:
             message = (
                 f"the last {trailing_bytes} bytes are a partial entry ({row_bytes} bytes each)"
@@ -88,59 +98,59 @@ class FixedSizeRowsReader:
             findings.append(
                 Finding(
                     file.name,
-                    self.trailing_code,
-                    size - trailing_bytes,
+                    self.partial_row_code,
+                    file_size - trailing_bytes,
                     message,
                     expected=0,
                     found=trailing_bytes,
                 )
             )
-        padding_bytes = size - trailing_bytes - (rows_start + n_rows * row_bytes)
+        padding_bytes = file_size - trailing_bytes - (rows_start_byte + n_rows * row_bytes)
         note = (
             f"followed by {padding_bytes:,} zero bytes".replace(",", " ") if padding_bytes else ""
         )
         columnar_rows = ColumnarRows(self.row_type, table, note=note)
-        return FileContents(size, [columnar_rows], findings, padding_bytes)
+        return FileContents(file_size, [columnar_rows], findings, padding_bytes)
 
-    def end_of_rows(self, data: bytes, size: int | None = None) -> int:
-        """The end of the last row that is not all zeros, if zeros may follow the rows. size: the
-        file's size, if `data` ends before a hole."""
-        size = len(data) if size is None else size
+    def rows_end_position(self, file_bytes: bytes, file_size: int | None = None) -> int:
+        """The end of the last row that is not all zeros, if zeros may follow the rows. file_size:
+        the file's size, if `file_bytes` ends before a hole."""
+        file_size = len(file_bytes) if file_size is None else file_size
         row_bytes = self.layout.dtype.itemsize
-        if not self.may_be_padded or (self.allows_zero_row and size == row_bytes):
-            return size
-        nonzero_end = len(data.rstrip(b"\0"))
-        return min(-(-nonzero_end // row_bytes) * row_bytes, size // row_bytes * row_bytes)
+        if not self.may_be_padded or (self.allows_zero_row and file_size == row_bytes):
+            return file_size
+        nonzero_bytes = len(file_bytes.rstrip(b"\0"))
+        return min(-(-nonzero_bytes // row_bytes) * row_bytes, file_size // row_bytes * row_bytes)
 
 
-def _check_snapshot_header(name: str, data: bytes, findings: list[Finding]) -> int:
+def _check_snapshot_header(file_name: str, file_bytes: bytes, findings: list[Finding]) -> int:
     """Check a producer snapshot's header; returns the byte at which its rows begin."""
     layout = snapshot.PRODUCER_SNAPSHOT
     header_size = layout.dtype.itemsize
 
     def report_malformed(position: int, message: str, expected: int, found: int) -> None:
         code = codes.SNAPSHOT_MALFORMED
-        findings.append(Finding(name, code, position, message, expected=expected, found=found))
+        findings.append(Finding(file_name, code, position, message, expected=expected, found=found))
 
-    if len(data) < header_size:
-        message = f"{len(data)} bytes; the header alone takes {header_size}"
-        report_malformed(0, message, header_size, len(data))
-        return len(data)
-    header = np.frombuffer(data, layout.dtype, 1)[0]
+    if len(file_bytes) < header_size:
+        message = f"{len(file_bytes)} bytes; the header alone takes {header_size}"
+        report_malformed(0, message, header_size, len(file_bytes))
+        return len(file_bytes)
+    header = np.frombuffer(file_bytes, layout.dtype, 1)[0]
     version, declared_count = int(header["version"]), int(header["producers_count"])
     if version != 1:
         report_malformed(0, f"version {version}; only 1 is supported", 1, version)
     crc_start = layout.field_start("producers_count")
-    computed_crc = compute_crc(CRC32C_POLYNOMIAL, data[crc_start:])
+    computed_crc = compute_crc(CRC32C_POLYNOMIAL, file_bytes[crc_start:])
     stored_crc = int(header["crc"])
     if computed_crc != stored_crc:
         message = (
             f"stored {stored_crc:08x}, computed {computed_crc:08x} over bytes "
-            f"{crc_start}–{len(data) - 1}"
+            f"{crc_start}–{len(file_bytes) - 1}"
         )
         findings.append(
             Finding(
-                name,
+                file_name,
                 codes.SNAPSHOT_CRC_MISMATCH,
                 layout.field_start("crc"),
                 message,
@@ -148,20 +158,20 @@ def _check_snapshot_header(name: str, data: bytes, findings: list[Finding]) -> i
                 found=f"{stored_crc:08x}",
             )
         )
-    n_rows_in_file = (len(data) - header_size) // snapshot.PRODUCER_STATE.dtype.itemsize
+    n_rows_in_file = (len(file_bytes) - header_size) // snapshot.PRODUCER_STATE.dtype.itemsize
     if declared_count != n_rows_in_file:
         message = f"{declared_count} producers declared, but the file has room for {n_rows_in_file}"
         report_malformed(crc_start, message, declared_count, n_rows_in_file)
     return header_size
 
 
-def _build_kind(name: str, suffix: str, reader: FixedSizeRowsReader) -> Kind:
-    return Kind(
-        *(name, FileLevel.SEGMENT, suffix),
+def _build_kind(kind_name: str, suffix: str, reader: FixedSizeRowsReader) -> FileKind:
+    return FileKind(
+        *(kind_name, FileLevel.SEGMENT, suffix),
         row_types=(reader.row_type,),
         layouts=tuple(filter(None, (reader.header_layout, reader.layout))),
-        codes=(reader.trailing_code,),
-        read=reader,
+        codes=(reader.partial_row_code,),
+        reader=reader,
     )
 
 

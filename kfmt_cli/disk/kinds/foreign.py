@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-SIGNATURE_BYTES = 64  # bytes needed to identify a file
+MAX_SIGNATURE_BYTES = 64  # bytes needed to identify a file
 
 # Broker files that contain neither batches nor entries that kfmt reads.
-KNOWN_OTHER_FILES = frozenset({".lock"})
+OTHER_BROKER_FILES = frozenset({".lock"})
 
 _TEXT_SIGNATURES = (
     (
@@ -32,13 +32,15 @@ def has_compressed_signature(first_bytes: bytes) -> bool:
 
 def describe_foreign_file(first_bytes: bytes) -> str | None:
     """The description of a file that begins with these bytes, None if unknown."""
-    text = first_bytes.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    lowercase_bytes = first_bytes.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     descriptions = [
         description
         for signature, description in _COMPRESSED_SIGNATURES
         if first_bytes.startswith(signature)
     ]
     descriptions += (
-        description for signature, description in _TEXT_SIGNATURES if text.startswith(signature)
+        description
+        for signature, description in _TEXT_SIGNATURES
+        if lowercase_bytes.startswith(signature)
     )
     return next(iter(descriptions), None)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 from kfmt_cli.disk.file_access import open_source
-from kfmt_cli.disk.kinds.foreign import SIGNATURE_BYTES, describe_foreign_file
-from kfmt_cli.errors import WrongKindError
+from kfmt_cli.disk.kinds.foreign import MAX_SIGNATURE_BYTES, describe_foreign_file
+from kfmt_cli.errors import WrongFileKindError
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.columnar_rows import ColumnarRows
@@ -37,7 +37,7 @@ class FileLevel(enum.Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class FileKind:
     """A kind of file."""
 
     name: str
@@ -58,17 +58,17 @@ class Kind:
     """The structures in such a file."""
     codes: tuple[FindingCode, ...] = ()
     """The findings that its reader can report."""
-    read: Callable[[InputFile], FileContents] | None = None
+    reader: Callable[[InputFile], FileContents] | None = None
     """Reads such a file. None for files of batches, which `log/reader.py` reads, and for files that
     are not read."""
-    holds_batches: bool = False
+    has_batches: bool = False
     """Whether such a file is a sequence of record batches."""
 
     @property
     def description(self) -> str:
         """The kind with its article, for messages."""
-        name = self.name.replace("_", " ")
-        return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+        spaced_name = self.name.replace("_", " ")
+        return f"{'an' if spaced_name[0] in 'aeiou' else 'a'} {spaced_name}"
 
     @property
     def title(self) -> str:
@@ -88,16 +88,16 @@ class Kind:
         return file_name in self.names or (self.suffix != "" and file_name.endswith(self.suffix))
 
 
-class LazyKind(Kind):
+class LazyFileKind(FileKind):
     """A file of names and values with a fixed name; its reader is imported on first use."""
 
     def __init__(self, name: str, level: FileLevel, file_name: str) -> None:
         vars(self).update(name=name, level=level, names=frozenset({file_name}))
 
     @property
-    def read(self) -> PropertiesReader:
+    def reader(self) -> PropertiesReader:
         """The reader of such a file."""
-        reader: PropertiesReader = load_target(
+        reader: PropertiesReader = import_object(
             f"kfmt_cli.disk.kinds.properties:{self.name.upper()}"
         )
         return reader
@@ -105,17 +105,17 @@ class LazyKind(Kind):
     @property
     def row_types(self) -> tuple[RowType, ...]:
         """The type of its row."""
-        return (self.read.row_type,)
+        return (self.reader.row_type,)
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
         """The structure of such a file."""
-        return (self.read.layout,)
+        return (self.reader.layout,)
 
     @property
     def codes(self) -> tuple[FindingCode, ...]:
         """The finding that its reader can report."""
-        return (self.read.malformed_code,)
+        return (self.reader.malformed_code,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class InputFile:
     """The path that opens it."""
     name: str
     """Its name for display."""
-    kind: Kind
+    kind: FileKind
     base_offset: int | None = None
     """The offset in a segment's name."""
     may_be_link: bool = True
@@ -142,20 +142,20 @@ class InputFile:
         return f"{self.path.rpartition('/')[0]}/{self.stored_name}"
 
     @property
-    def base_or_zero(self) -> int:
+    def base_offset_or_zero(self) -> int:
         """The base offset; 0 for a file without one."""
         return self.base_offset or 0
 
     def read_contents(self) -> FileContents:
         """The contents of a file whose kind has a reader; raises InputError."""
-        assert self.kind.read is not None
-        return self.kind.read(self)
+        assert self.kind.reader is not None
+        return self.kind.reader(self)
 
     @property
     def has_broker_name(self) -> bool:
         """Whether the name is one that brokers give logs and snapshots."""
-        is_snapshot = self.kind.holds_batches and self.kind.suffix == ""
-        return self.base_offset is not None or is_snapshot
+        is_kraft_snapshot = self.kind.has_batches and self.kind.suffix == ""
+        return self.base_offset is not None or is_kraft_snapshot
 
 
 @dataclass(slots=True)
@@ -175,15 +175,19 @@ class FileContents:
         return self.sections[0].table
 
 
-READ_BYTES = 1 << 20
+READ_CHUNK_BYTES = 1 << 20
 MAX_QUOTED_CHARS = 60
 
 
-def quote_content(text: str) -> str:
+def quote_content(content_text: str) -> str:
     """The content of a text file for a message: shortened, and zero bytes only counted."""
-    if len(text) > 1 and not text.strip("\0"):
-        return f"{len(text)} zero bytes"
-    return repr(text) if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]!r}…"
+    if len(content_text) > 1 and not content_text.strip("\0"):
+        return f"{len(content_text)} zero bytes"
+    return (
+        repr(content_text)
+        if len(content_text) <= MAX_QUOTED_CHARS
+        else f"{content_text[:MAX_QUOTED_CHARS]!r}…"
+    )
 
 
 def read_small_file(file: InputFile, max_bytes: int) -> bytes:
@@ -191,8 +195,8 @@ def read_small_file(file: InputFile, max_bytes: int) -> bytes:
 
     max_bytes: the largest possible size of such a file.
     """
-    data, size = read_without_padding(file, max_bytes)
-    return data + bytes(size - len(data))
+    stored_bytes, size = read_without_padding(file, max_bytes)
+    return stored_bytes + bytes(size - len(stored_bytes))
 
 
 def read_without_padding(file: InputFile, max_bytes: int) -> tuple[bytes, int]:
@@ -201,21 +205,25 @@ def read_without_padding(file: InputFile, max_bytes: int) -> tuple[bytes, int]:
     `read_small_file`."""
     with closing(open_source(file.path, file.name)) as source:
         if source.size is None or source.size > max_bytes:
-            raise WrongKindError(f"{file.name}: too large for {file.kind.description}")
+            raise WrongFileKindError(f"{file.name}: too large for {file.kind.description}")
         chunks = []
         position = 0
-        data_end = source.data_end()
+        data_end = source.written_data_end()
         while position < data_end and (
-            chunk := source.read_block(position, min(READ_BYTES, data_end - position), 1)
+            chunk := source.read_block(position, min(READ_CHUNK_BYTES, data_end - position), 1)
         ):
             chunks.append(chunk)
             position += len(chunk)
         # A file may have grown, and one that reports no bytes may have some (/proc).
-        while data_end >= source.size and (chunk := source.read_block(position, READ_BYTES, 1)):
+        while data_end >= source.size and (
+            chunk := source.read_block(position, READ_CHUNK_BYTES, 1)
+        ):
             chunks.append(chunk)
             position += len(chunk)
         size = max(position, source.size) if data_end < source.size else position
-    data = b"".join(chunks)
-    if foreign := describe_foreign_file(data[:SIGNATURE_BYTES]):
-        raise WrongKindError(f"{file.name}: not {file.kind.description} but {foreign}")
-    return data, size
+    file_bytes = b"".join(chunks)
+    if foreign_description := describe_foreign_file(file_bytes[:MAX_SIGNATURE_BYTES]):
+        raise WrongFileKindError(
+            f"{file.name}: not {file.kind.description} but {foreign_description}"
+        )
+    return file_bytes, size

@@ -10,7 +10,7 @@ import zlib
 from kfmt_cli.core.layout.field import BYTE_UNIT
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.location import BufferOrigin, DecodeError
-from kfmt_cli.disk.kinds.kind import FileContents, FileLevel, InputFile, Kind, read_small_file
+from kfmt_cli.disk.kinds.kind import FileContents, FileKind, FileLevel, InputFile, read_small_file
 from kfmt_cli.findings import files as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS, COMPRESSION
@@ -53,24 +53,24 @@ def notes_checksum(value: bytes | None) -> int:
 
 def read_notes(file: InputFile) -> FileContents:
     """The messages of a file, in sequence; raises InputError."""
-    data = read_small_file(file, MAX_NOTES_BYTES)
+    file_bytes = read_small_file(file, MAX_NOTES_BYTES)
     origin = BufferOrigin(file.name)
     findings: list[Finding] = []
     rows: list[tuple[int | bytes | None, ...]] = []
     position = 0
-    while position < len(data):
+    while position < len(file_bytes):
         try:
-            fields, next_position = LAYOUT.read(
-                data, position, len(data), origin, (f"message {len(rows)}",)
+            message_fields, next_position = LAYOUT.read_row(
+                file_bytes, position, len(file_bytes), origin, (f"message {len(rows)}",)
             )
         except DecodeError as error:
-            message = f"{' › '.join(error.location.path)}: {error.reason}"
+            message = f"{' › '.join(error.location.structure_names)}: {error.reason}"
             findings.append(
-                Finding(file.name, codes.NOTES_MALFORMED, error.location.position, message)
+                Finding(file.name, codes.NOTES_MALFORMED, error.location.file_position, message)
             )
             break
-        value = fields.value
-        stored_crc, computed_crc = fields.crc, notes_checksum(value)
+        value = message_fields.value
+        stored_crc, computed_crc = message_fields.crc, notes_checksum(value)
         if stored_crc != computed_crc:
             message = (
                 f"message {len(rows)}: stored {stored_crc!s}, computed {computed_crc} "
@@ -86,26 +86,35 @@ def read_notes(file: InputFile) -> FileContents:
                 found=int(stored_crc or 0),
             )
             findings.append(finding)
-        attributes = int(fields.attributes or 0)
-        leading_cells = (
+        attributes = int(message_fields.attributes or 0)
+        leading_values = (
             position,
             next_position - position,
             stored_crc,
             int(stored_crc == computed_crc),
             computed_crc,
-            fields.magic,
+            message_fields.magic,
         )
-        attribute_cells = (attributes, COMPRESSION.extract(attributes))
-        sizes = (_size_or_minus_one(fields.key), _size_or_minus_one(value))
-        rows.append((*leading_cells, *attribute_cells, sizes[0], fields.key, sizes[1], value))
+        attribute_values = (attributes, COMPRESSION.extract_value(attributes))
+        key_and_value_size = (_size_or_minus_one(message_fields.key), _size_or_minus_one(value))
+        rows.append(
+            (
+                *leading_values,
+                *attribute_values,
+                key_and_value_size[0],
+                message_fields.key,
+                key_and_value_size[1],
+                value,
+            )
+        )
         position = next_position
-    return FileContents(len(data), [build_columnar_rows(NOTES_ROW, rows)], findings)
+    return FileContents(len(file_bytes), [build_columnar_rows(NOTES_ROW, rows)], findings)
 
 
 def _size_or_minus_one(value: object) -> int:
     return len(value) if isinstance(value, bytes) else -1
 
 
-NOTES_KIND = Kind("notes_v0", FileLevel.SEGMENT, row_types=(NOTES_ROW,), read=read_notes)
+NOTES_KIND = FileKind("notes_v0", FileLevel.SEGMENT, row_types=(NOTES_ROW,), reader=read_notes)
 # The choices of --layout, and the structure repeated in such a file.
-NOTES_LAYOUTS: dict[str, tuple[Kind, Layout]] = {"notes-v0": (NOTES_KIND, LAYOUT)}
+NOTES_LAYOUTS: dict[str, tuple[FileKind, Layout]] = {"notes-v0": (NOTES_KIND, LAYOUT)}

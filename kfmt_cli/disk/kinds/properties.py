@@ -40,17 +40,17 @@ ReportMalformed = Callable[[int, str], None]
 
 def build_row_type(name: str, layout: Layout) -> RowType:
     """The row type of a file of names and values."""
-    return RowType(name, layout.doc, (*map(_column, layout.fields), OTHER_COLUMN))
+    return RowType(name, layout.doc, (*map(_field_column, layout.fields), OTHER_COLUMN))
 
 
-def _column(field: Field) -> Column:
+def _field_column(field: Field) -> Column:
     presence_column = f"has_{field.name}"
     if isinstance(field.type, IntegerWireType):
         return Column(
             field.name, doc=field.doc, presence_column=presence_column, n_bits=8 * field.type.size
         )
-    kind = ColumnKind.JSON if isinstance(field.type, DeclaredListType) else ColumnKind.TEXT
-    return Column(field.name, kind, field.doc, presence_column=presence_column)
+    column_kind = ColumnKind.JSON if isinstance(field.type, DeclaredListType) else ColumnKind.TEXT
+    return Column(field.name, column_kind, field.doc, presence_column=presence_column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class PropertiesReader:
     row_type: RowType
     layout: Layout
     malformed_code: FindingCode
-    parse: Callable[[str, ReportMalformed], Iterator[PropertyEntry]]
+    parse_entries: Callable[[str, ReportMalformed], Iterator[PropertyEntry]]
     """Splits a text into names and values; reports other lines to its second argument."""
-    to_file_spelling: Callable[[str], str]
+    to_property_name: Callable[[str], str]
     """A field's name as spelled in the file."""
-    required_groups: tuple[tuple[str, ...], ...] = ()
+    required_field_groups: tuple[tuple[str, ...], ...] = ()
     """Required fields; of each group, any one suffices."""
     may_be_empty: bool = False
     """Whether such a file may be empty."""
@@ -74,47 +74,50 @@ class PropertiesReader:
 
     def __call__(self, file: InputFile) -> FileContents:
         """The row of a file; raises InputError."""
-        data = read_small_file(file, MAX_PROPERTIES_BYTES)
+        file_bytes = read_small_file(file, MAX_PROPERTIES_BYTES)
         findings: list[Finding] = []
 
         def report_malformed(position: int, message: str) -> None:
             findings.append(Finding(file.name, self.malformed_code, position, message))
 
         try:
-            text = data.decode(self.charset)
+            file_text = file_bytes.decode(self.charset)
         except UnicodeDecodeError as error:
             report_malformed(error.start, "invalid UTF-8")
-            text = data.decode(errors="replace")
-        values: dict[str, str | int | None] = {}
-        unknown_values: dict[str, object] = {}
+            file_text = file_bytes.decode(errors="replace")
+        value_by_field: dict[str, str | int | None] = {}
+        unknown_value_by_name: dict[str, object] = {}
         field_by_name = {
-            self.to_file_spelling(layout_field.name): layout_field
+            self.to_property_name(layout_field.name): layout_field
             for layout_field in self.layout.fields
         }
-        if text or not self.may_be_empty:
-            for position, name, value in self.parse(text, report_malformed):
+        if file_text or not self.may_be_empty:
+            for position, name, value in self.parse_entries(file_text, report_malformed):
                 layout_field = field_by_name.get(name)
                 if layout_field is None:
-                    unknown_values[name] = value
+                    unknown_value_by_name[name] = value
                     continue
                 try:
-                    values[layout_field.name] = _parse_value(layout_field, value)
+                    value_by_field[layout_field.name] = _parse_value(layout_field, value)
                 except ValueError:
                     report_malformed(
                         position, f"{name} is {value!r}, not a valid {layout_field.type.name}"
                     )
                     continue
                 valid_range = self.valid_range_by_field.get(layout_field.name)
-                if valid_range is not None and values[layout_field.name] not in valid_range:
-                    message = f"only {valid_range[0]} to {valid_range[-1]} are supported"
-                    report_malformed(position, f"{name} is {value}; {message}")
-            for names in self.required_groups:
-                if not any(values.get(name) is not None for name in names) and not findings:
-                    message = " or ".join(map(self.to_file_spelling, names))
-                    report_malformed(len(data), f"the file lacks {message}")
-        row = [values.get(layout_field.name) for layout_field in self.layout.fields]
-        row.append(json_text(unknown_values) if unknown_values else None)
-        return FileContents(len(data), [build_columnar_rows(self.row_type, [row])], findings)
+                if valid_range is not None and value_by_field[layout_field.name] not in valid_range:
+                    detail = f"only {valid_range[0]} to {valid_range[-1]} are supported"
+                    report_malformed(position, f"{name} is {value}; {detail}")
+            for field_names in self.required_field_groups:
+                if (
+                    not any(value_by_field.get(name) is not None for name in field_names)
+                    and not findings
+                ):
+                    detail = " or ".join(map(self.to_property_name, field_names))
+                    report_malformed(len(file_bytes), f"the file lacks {detail}")
+        row = [value_by_field.get(layout_field.name) for layout_field in self.layout.fields]
+        row.append(json_text(unknown_value_by_name) if unknown_value_by_name else None)
+        return FileContents(len(file_bytes), [build_columnar_rows(self.row_type, [row])], findings)
 
 
 def _parse_value(field: Field, value: object) -> str | int | None:
@@ -122,27 +125,27 @@ def _parse_value(field: Field, value: object) -> str | int | None:
     if value is None:
         return None
     if isinstance(field.type, DeclaredListType):
-        return json_text(_to_snake_case(value))
+        return json_text(_with_snake_case_names(value))
     if isinstance(field.type, IntegerWireType):
-        number = int(str(value))
-        if number.bit_length() >= 8 * field.type.size:
+        parsed_value = int(str(value))
+        if parsed_value.bit_length() >= 8 * field.type.size:
             raise ValueError(value)
-        return number
+        return parsed_value
     if field.type is UuidType and len(parse_uuid(str(value))) != 16:
         raise ValueError(value)
     return str(value)
 
 
-def _to_snake_case(value: object) -> object:
+def _with_snake_case_names(json_value: object) -> object:
     """A value with the names inside it in snake case, as in the JSON contract."""
-    if isinstance(value, list):
-        return [_to_snake_case(element) for element in value]
-    if isinstance(value, dict):
+    if isinstance(json_value, list):
+        return [_with_snake_case_names(element) for element in json_value]
+    if isinstance(json_value, dict):
         return {
-            _CAMEL_BOUNDARY.sub(r"_\1", name).lower(): _to_snake_case(member)
-            for name, member in value.items()
+            _CAMEL_BOUNDARY.sub(r"_\1", name).lower(): _with_snake_case_names(member)
+            for name, member in json_value.items()
         }
-    return value
+    return json_value
 
 
 def parse_colon_lines(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
@@ -162,36 +165,38 @@ def decode_java_properties(data: bytes) -> str:
 
 def parse_java_properties(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
     """A Java properties file, decoded as ISO 8859-1. Source: `java.util.Properties.load`."""
-    start, logical_line = 0, ""
+    start_position, logical_line = 0, ""
     for position, line in _iter_lines(text, _JAVA_LINE_BREAK, _LATIN_1):
-        stripped = line.lstrip(" \t\f")
+        stripped_line = line.lstrip(" \t\f")
         if not logical_line:
-            start = position
-            if not stripped or stripped[0] in "#!":
+            start_position = position
+            if not stripped_line or stripped_line[0] in "#!":
                 continue
-        logical_line += stripped
+        logical_line += stripped_line
         if (len(logical_line) - len(logical_line.rstrip("\\"))) % 2:
             logical_line = logical_line[:-1]
             continue
-        yield _parse_property(start, logical_line, report_malformed)
+        yield _parse_property(start_position, logical_line, report_malformed)
         logical_line = ""
     if logical_line:
-        yield _parse_property(start, logical_line, report_malformed)
+        yield _parse_property(start_position, logical_line, report_malformed)
 
 
 _CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])([A-Z])")
-_PROPERTY = re.compile(r"((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_INCOMPLETE_ESCAPE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\u(?![0-9a-fA-F]{4})")
+_PROPERTY_PATTERN = re.compile(r"((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE_PATTERN = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_INCOMPLETE_ESCAPE_PATTERN = re.compile(r"(?:^|[^\\])(?:\\\\)*\\u(?![0-9a-fA-F]{4})")
 _CHARACTER_BY_ESCAPE = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def _parse_property(position: int, line: str, report_malformed: ReportMalformed) -> PropertyEntry:
-    if _INCOMPLETE_ESCAPE.search(line):
-        report_malformed(position, f"incomplete \\u escape in {line!r}")
-    match = _PROPERTY.match(line)
+def _parse_property(
+    position: int, logical_line: str, report_malformed: ReportMalformed
+) -> PropertyEntry:
+    if _INCOMPLETE_ESCAPE_PATTERN.search(logical_line):
+        report_malformed(position, f"incomplete \\u escape in {logical_line!r}")
+    match = _PROPERTY_PATTERN.match(logical_line)
     assert match is not None  # it matches anything
-    name, value = (_ESCAPE.sub(_unescape, group) for group in match.groups())
+    name, value = (_ESCAPE_PATTERN.sub(_unescape, group) for group in match.groups())
     return position, name, value
 
 
@@ -205,15 +210,15 @@ def _unescape(match: re.Match[str]) -> str:
 def parse_json_object(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
     """One JSON object."""
     try:
-        document = json.loads(text)
+        json_value = json.loads(text)
     except ValueError as error:
-        position = error.pos if isinstance(error, json.JSONDecodeError) else 0
-        report_malformed(len(text[:position].encode()), f"not JSON: {error}")
+        error_index = error.pos if isinstance(error, json.JSONDecodeError) else 0
+        report_malformed(len(text[:error_index].encode()), f"not JSON: {error}")
         return
-    if not isinstance(document, dict):
+    if not isinstance(json_value, dict):
         report_malformed(0, f"not a JSON object: {quote_content(text.strip())}")
         return
-    yield from ((0, name, value) for name, value in document.items())
+    yield from ((0, name, value) for name, value in json_value.items())
 
 
 def _iter_lines(
@@ -226,16 +231,16 @@ def _iter_lines(
         position += len(line.encode(charset))
 
 
-def _to_dotted(name: str) -> str:
+def _to_dotted_name(name: str) -> str:
     return name.replace("_", ".")
 
 
 def _to_camel_case(name: str) -> str:
-    first, *remaining = name.split("_")
-    return first + "".join(map(str.capitalize, remaining))
+    first_word, *other_words = name.split("_")
+    return first_word + "".join(map(str.capitalize, other_words))
 
 
-def _to_quorum_name(name: str) -> str:
+def _to_quorum_state_name(name: str) -> str:
     return name if name == "data_version" else _to_camel_case(name)
 
 
@@ -244,7 +249,7 @@ META_PROPERTIES = PropertiesReader(
     properties.META_PROPERTIES,
     codes.META_PROPERTIES_MALFORMED,
     parse_java_properties,
-    _to_dotted,
+    _to_dotted_name,
     (("version",), ("broker_id", "node_id")),
     charset=_LATIN_1,
     valid_range_by_field={"version": range(2)},
@@ -271,7 +276,7 @@ QUORUM_STATE = PropertiesReader(
     properties.QUORUM_STATE,
     codes.QUORUM_STATE_MALFORMED,
     parse_json_object,
-    _to_quorum_name,
+    _to_quorum_state_name,
     (("data_version",), ("leader_epoch",)),
     valid_range_by_field={"data_version": range(2)},
 )

@@ -22,9 +22,11 @@ class AnatomyPart:
     """The codec of a decompressed buffer, empty for bytes of the file."""
 
 
-def show_checksum(node: FieldNode, covered_text: str, computed_checksum: int) -> None:
+def set_checksum_meaning(node: FieldNode, checksum_label: str, computed_checksum: int) -> None:
     """Show on its node whether a checksum matches the computed one."""
     node.is_invalid = node.value != computed_checksum
     node.meaning = (
-        f"✗ {covered_text} is {computed_checksum:08x}" if node.is_invalid else f"✓ {covered_text}"
+        f"✗ {checksum_label} is {computed_checksum:08x}"
+        if node.is_invalid
+        else f"✓ {checksum_label}"
     )

@@ -14,7 +14,7 @@ from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 from kfmt_cli.topics.decoder import Decoder, FramedMessage
 
 
-def show_payload(
+def decode_payload_nodes(
     key_field: FieldNode,
     value_field: FieldNode,
     data: bytes,
@@ -27,19 +27,23 @@ def show_payload(
     if is_control:
         control_type = None
         if key_bounds is not None:
-            key_node = read_field_tree(CONTROL_RECORD_KEY, data, *key_bounds)
-            _replace_bytes(key_field, key_node)
-            control_type = key_node.child("type").value if key_node.is_complete else None
+            control_key_node = read_field_tree(CONTROL_RECORD_KEY, data, *key_bounds)
+            _replace_bytes_child(key_field, control_key_node)
+            control_type = (
+                control_key_node.require_child("type").value
+                if control_key_node.is_complete
+                else None
+            )
         if value_bounds is not None:
-            _show_control_value(value_field, control_type, data, *value_bounds)
+            _decode_control_value(value_field, control_type, data, *value_bounds)
         return
     if decoder is None:
         return
     if key_bounds is not None:
-        _show_message(key_field, decoder.identify_key(data, *key_bounds), data, *key_bounds)
+        _decode_message_node(key_field, decoder.identify_key(data, *key_bounds), data, *key_bounds)
     if value_bounds is not None:
         message = decoder.identify_value(key_bytes, data, *value_bounds)
-        _show_message(value_field, message, data, *value_bounds)
+        _decode_message_node(value_field, message, data, *value_bounds)
 
 
 def payload_bounds(node: FieldNode) -> tuple[int, int] | None:
@@ -48,69 +52,85 @@ def payload_bounds(node: FieldNode) -> tuple[int, int] | None:
     return None if bytes_node is None else (bytes_node.start, bytes_node.end)
 
 
-def _replace_bytes(node: FieldNode, structure: FieldNode) -> None:
+def _replace_bytes_child(node: FieldNode, structure_node: FieldNode) -> None:
     """Replace a node's bytes with a structure; keep any bytes after it."""
     bytes_node = node.children.pop()
-    node.children.append(structure)
-    if structure.is_complete and structure.end < bytes_node.end:
+    node.children.append(structure_node)
+    if structure_node.is_complete and structure_node.end < bytes_node.end:
         node.children.append(
-            FieldNode("more", "bytes", structure.end, bytes_node.end, meaning="ignored")
+            FieldNode("more", "bytes", structure_node.end, bytes_node.end, meaning="ignored")
         )
 
 
-def _show_control_value(
-    value_field: FieldNode, control_type: object, data: bytes, start: int, end: int
+def _decode_control_value(
+    value_field: FieldNode, control_type: object, data: bytes, value_start: int, value_end: int
 ) -> None:
     if control_type in (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")):
-        _replace_bytes(value_field, read_field_tree(END_TXN_MARKER, data, start, end))
+        _replace_bytes_child(
+            value_field, read_field_tree(END_TXN_MARKER, data, value_start, value_end)
+        )
     elif isinstance(control_type, int) and control_type in KRAFT_LAYOUT_BY_TYPE:
-        layout = find_version_prefixed_layout(KRAFT_LAYOUT_BY_TYPE[control_type], data, start, end)
+        layout = find_version_prefixed_layout(
+            KRAFT_LAYOUT_BY_TYPE[control_type], data, value_start, value_end
+        )
         if layout is not None:
-            _replace_bytes(value_field, _message_tree(layout, data, start, end))
+            _replace_bytes_child(
+                value_field, _read_message_tree(layout, data, value_start, value_end)
+            )
 
 
-def _show_message(
-    node: FieldNode, message: FramedMessage | None, data: bytes, start: int, end: int
+def _decode_message_node(
+    node: FieldNode,
+    message: FramedMessage | None,
+    data: bytes,
+    payload_start: int,
+    payload_end: int,
 ) -> None:
     """Replace a node's bytes with the message of an internal topic."""
     if message is None:
         return
     bytes_node = node.children.pop()
-    body_start = start
+    body_start = payload_start
     if message.header_layout is not None:
-        header = read_field_tree(message.header_layout, data, start, end)
-        node.children.append(header)
-        body_start = header.end
+        header_node = read_field_tree(message.header_layout, data, payload_start, payload_end)
+        node.children.append(header_node)
+        body_start = header_node.end
     node.children.append(FieldNode("bytes", "bytes", body_start, bytes_node.end))
-    if message.layout is None:
-        node.meaning = message.note or ""
+    if message.message_layout is None:
+        node.meaning = message.unknown_note or ""
         return
-    node.meaning = message.name or ""
-    _replace_bytes(node, _message_tree(message.layout, data, message.body_start, end))
+    node.meaning = message.message_name or ""
+    _replace_bytes_child(
+        node, _read_message_tree(message.message_layout, data, message.body_start, payload_end)
+    )
 
 
-def _message_tree(layout: Layout, data: bytes, start: int, end: int) -> FieldNode:
+def _read_message_tree(layout: Layout, data: bytes, start: int, end: int) -> FieldNode:
     """A message, with the messages in its bytes fields."""
     node = read_field_tree(layout, data, start, end)
-    _show_embedded_messages(node, data, {})
+    _decode_embedded_messages(node, data, {})
     return node
 
 
-def _show_embedded_messages(
+def _decode_embedded_messages(
     node: FieldNode, data: bytes, enclosing_values: dict[str, object]
 ) -> None:
-    context = {**enclosing_values, **{child.name: child.value for child in node.children}}
+    values_by_name = {**enclosing_values, **{child.name: child.value for child in node.children}}
     for child in node.children:
         embedded_spec = None if child.definition is None else child.definition.embedded_message
-        bounds = payload_bounds(child)
-        if embedded_spec is not None and bounds is not None:
-            layout = find_embedded_layout(embedded_spec, data, *bounds, context)  # type: ignore[arg-type]
+        payload_range = payload_bounds(child)
+        if embedded_spec is not None and payload_range is not None:
+            layout = find_embedded_layout(embedded_spec, data, *payload_range, values_by_name)  # type: ignore[arg-type]
             if layout is not None:
-                message_node = read_field_tree(layout, data, bounds[0] + 2, bounds[1])
+                message_node = read_field_tree(layout, data, payload_range[0] + 2, payload_range[1])
                 if message_node.is_complete:
                     child.children.pop()
-                    version_node = FieldNode("version", "int16", bounds[0], bounds[0] + 2)
-                    version_node.value = int.from_bytes(data[bounds[0] : bounds[0] + 2], "big")
+                    version_node = FieldNode(
+                        "version", "int16", payload_range[0], payload_range[0] + 2
+                    )
+                    version_node.value = int.from_bytes(
+                        data[payload_range[0] : payload_range[0] + 2], "big"
+                    )
                     child.children += [version_node, message_node]
         else:
-            _show_embedded_messages(child, data, context)
+            _decode_embedded_messages(child, data, values_by_name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kfmt_cli.formats.batch import COMPRESSION, RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
-from kfmt_cli.log.block import BATCH_HEADER_BYTES, LEGACY_HEADERS, LOG_OVERHEAD_BYTES
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, LEGACY_HEADER_LAYOUTS, LOG_OVERHEAD_BYTES
 
 BYTES_UP_TO_MAGIC = RECORD_BATCH.field_start("magic") + 1
 # The smallest value of the length field, by magic.
@@ -21,16 +21,16 @@ MIN_LENGTH_BY_MAGIC = np.array(
 )
 _SIGN_BIT = 0x80
 # The header byte with the codec, by magic.
-CODEC_BYTE_BY_MAGIC = (
-    *(layout.field_start("attributes") for layout in LEGACY_HEADERS),
+CODEC_POSITION_BY_MAGIC = (
+    *(layout.field_start("attributes") for layout in LEGACY_HEADER_LAYOUTS),
     RECORD_BATCH.field_start("attributes") + 1,
 )
 # Bits that no header has set, as (magic, byte, mask); they distinguish headers from payload.
 ALWAYS_ZERO_BITS = np.array(
     [
         *((magic, 0, 0xFF) for magic in range(3)),  # an offset of 2^56 and more
-        (0, LEGACY_HEADERS[0].field_start("attributes"), 0xF8),
-        (1, LEGACY_HEADERS[1].field_start("attributes"), 0xF0),
+        (0, LEGACY_HEADER_LAYOUTS[0].field_start("attributes"), 0xF8),
+        (1, LEGACY_HEADER_LAYOUTS[1].field_start("attributes"), 0xF0),
         (2, RECORD_BATCH.field_start("attributes"), 0xFF),
         (2, RECORD_BATCH.field_start("attributes") + 1, 0x80),
         (2, RECORD_BATCH.field_start("last_offset_delta"), _SIGN_BIT),
@@ -39,8 +39,10 @@ ALWAYS_ZERO_BITS = np.array(
     np.int64,
 )
 MAX_OFFSET_JUMP = 1 << 31
-MAX_MESSAGE_JUMP = 100
-MAX_SET_JUMP = 1 << 16  # offsets of a compressed set, whose own offset is its last message's
+MAX_MESSAGE_OFFSET_JUMP = 100
+MAX_MESSAGE_SET_OFFSET_JUMP = (
+    1 << 16
+)  # offsets of a compressed set, whose own offset is its last message's
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,43 +50,50 @@ class BatchCandidate:
     """The start of a possible batch."""
 
     position: int
-    data: bytes
+    header_bytes: bytes
 
     @property
     def base_offset(self) -> int:
-        return int.from_bytes(self.data[:8], "big", signed=True)
+        return int.from_bytes(self.header_bytes[:8], "big", signed=True)
 
     @property
-    def length(self) -> int:
-        return int.from_bytes(self.data[8:12], "big", signed=True)
+    def declared_length(self) -> int:
+        return int.from_bytes(self.header_bytes[8:12], "big", signed=True)
 
     @property
-    def size(self) -> int:
-        return LOG_OVERHEAD_BYTES + self.length
+    def declared_size(self) -> int:
+        return LOG_OVERHEAD_BYTES + self.declared_length
 
     @property
     def magic(self) -> int:
-        if len(self.data) < BYTES_UP_TO_MAGIC:
+        if len(self.header_bytes) < BYTES_UP_TO_MAGIC:
             return -1
-        return int.from_bytes(self.data[16:17], "big", signed=True)
+        return int.from_bytes(self.header_bytes[16:17], "big", signed=True)
 
     @property
     def next_offset(self) -> int:
         """The batch's last offset plus one."""
         if self.magic < 2:
             return self.base_offset + 1
-        start = RECORD_BATCH.field_start("last_offset_delta")
+        delta_position = RECORD_BATCH.field_start("last_offset_delta")
         return (
-            self.base_offset + int.from_bytes(self.data[start : start + 4], "big", signed=True) + 1
+            self.base_offset
+            + int.from_bytes(
+                self.header_bytes[delta_position : delta_position + 4], "big", signed=True
+            )
+            + 1
         )
 
     @property
     def is_compressed(self) -> bool:
         """Whether its records are compressed, according to the header."""
-        codec_byte = CODEC_BYTE_BY_MAGIC[min(max(self.magic, 0), 2)]
-        return len(self.data) > codec_byte and self.data[codec_byte] & COMPRESSION.mask != 0
+        codec_position = CODEC_POSITION_BY_MAGIC[min(max(self.magic, 0), 2)]
+        return (
+            len(self.header_bytes) > codec_position
+            and self.header_bytes[codec_position] & COMPRESSION.mask != 0
+        )
 
-    def can_follow(self, min_offset: int | None) -> bool:
+    def has_possible_offset(self, min_offset: int | None) -> bool:
         """Whether a batch can have this offset if `min_offset` is the lowest possible one."""
         if min_offset is None:
             return 0 <= self.base_offset < 1 << 48
@@ -103,7 +112,7 @@ class PossibleOffsets:
     """Base offsets that prove a batch: unrelated bytes do not have them by chance."""
     may_have_compressed_sets: bool = False
     """Whether the search covers, or may cover, compressed message sets of magic 0 and 1."""
-    min_offset_after_set: int | None = None
+    min_offset_after_message_set: int | None = None
     """The lowest offset of a message outside the set being searched."""
 
     @classmethod
@@ -119,7 +128,7 @@ class PossibleOffsets:
         min_offset: the lowest offset that the damaged batch can have. Its own offset is trusted if
         it continues from `min_offset`; a message set has its last message's offset.
         """
-        if header is None or not header.can_follow(min_offset):
+        if header is None or not header.has_possible_offset(min_offset):
             return cls(min_offset, max_last_offset, (min_offset,), may_have_compressed_sets)
         has_known_magic = header.magic in (0, 1, 2)
         if has_known_magic:
@@ -127,7 +136,7 @@ class PossibleOffsets:
         min_base_offset = min_offset
         if header.base_offset == min_offset:
             min_base_offset = header.base_offset + 1
-        min_offset_after_set = (
+        min_offset_after_message_set = (
             header.base_offset + 1 if has_known_magic and may_have_compressed_sets else None
         )
         return cls(
@@ -135,52 +144,61 @@ class PossibleOffsets:
             max_last_offset,
             (min_offset, header.next_offset),
             may_have_compressed_sets,
-            min_offset_after_set,
+            min_offset_after_message_set,
         )
 
-    def has_offset_outside_set(self, header: BatchCandidate) -> bool:
+    def has_offset_outside_message_set(self, header: BatchCandidate) -> bool:
         """Whether a message has an offset that no message inside a set has.
 
         Inside a set of magic 1, offsets count from 0; offsets read from compressed bytes are large.
         No message of the set being searched has a higher offset than the set.
         """
         if (
-            self.min_offset_after_set is not None
-            and header.base_offset < self.min_offset_after_set + MAX_MESSAGE_JUMP
+            self.min_offset_after_message_set is not None
+            and header.base_offset < self.min_offset_after_message_set + MAX_MESSAGE_OFFSET_JUMP
         ):
-            return self.allows(header)
+            return self.allows_header(header)
         min_base_offset = self.min_base_offset or 0
         return (
             header.magic == 1
-            and MAX_MESSAGE_JUMP
+            and MAX_MESSAGE_OFFSET_JUMP
             <= min_base_offset
             <= header.base_offset
-            < min_base_offset + MAX_MESSAGE_JUMP
+            < min_base_offset + MAX_MESSAGE_OFFSET_JUMP
         )
 
-    def follows_truncated_set(self, header: BatchCandidate, set_end: int) -> bool:
+    def follows_truncated_message_set(self, header: BatchCandidate, message_set_end: int) -> bool:
         """Whether a message, or another set, follows a truncated compressed set.
 
-        No message of a set ends outside it, and no set is in a set. set_end: where the set would
-        end.
+        No message of a set ends outside it, and no set is in a set. message_set_end: where the set
+        would end.
         """
-        if self.min_offset_after_set is None or header.magic > 1 or not self.allows(header):
+        if (
+            self.min_offset_after_message_set is None
+            or header.magic > 1
+            or not self.allows_header(header)
+        ):
             return False
-        is_outside = header.position + header.size > set_end
-        max_jump = MAX_SET_JUMP if header.is_compressed else MAX_MESSAGE_JUMP
-        return is_outside or header.base_offset < self.min_offset_after_set + max_jump
+        ends_outside_set = header.position + header.declared_size > message_set_end
+        max_offset_jump = (
+            MAX_MESSAGE_SET_OFFSET_JUMP if header.is_compressed else MAX_MESSAGE_OFFSET_JUMP
+        )
+        return (
+            ends_outside_set
+            or header.base_offset < self.min_offset_after_message_set + max_offset_jump
+        )
 
-    def allows(self, header: BatchCandidate) -> bool:
+    def allows_header(self, header: BatchCandidate) -> bool:
         """Whether a batch with this header has possible offsets."""
         is_unbatched = header.magic < 2 and not header.is_compressed
         if (
             is_unbatched
-            and self.min_offset_after_set is not None
-            and header.base_offset < self.min_offset_after_set
+            and self.min_offset_after_message_set is not None
+            and header.base_offset < self.min_offset_after_message_set
         ):
             return False
         if self.min_base_offset is None:
-            return header.can_follow(None)
+            return header.has_possible_offset(None)
         if not self.min_base_offset <= header.base_offset < self.min_base_offset + MAX_OFFSET_JUMP:
             return False
         return self.max_last_offset is None or header.next_offset <= self.max_last_offset + 1

@@ -31,45 +31,57 @@ class DamageVerdict:
 class VerdictBuilder:
     """Builds the verdicts on one file."""
 
-    def __init__(self, name: str) -> None:
-        self._file_name = name
+    def __init__(self, file_name: str) -> None:
+        self._file_name = file_name
 
-    def wrong_length(
-        self, header: BatchCandidate, code: FindingCode, end: int, is_intact: bool
+    def wrong_length_verdict(
+        self, header: BatchCandidate, code: FindingCode, batch_end: int, is_intact: bool
     ) -> DamageVerdict:
-        """The verdict on a wrong length. is_intact: the checksum matches up to `end`."""
-        message = f"the batch at byte {header.position} declares a length of {header.length} bytes"
+        """The verdict on a wrong length. is_intact: the checksum matches up to `batch_end`."""
+        message = (
+            f"the batch at byte {header.position} declares a length of "
+            f"{header.declared_length} bytes"
+        )
         expected = None
         if is_intact:
-            expected = end - header.position - LOG_OVERHEAD_BYTES
+            expected = batch_end - header.position - LOG_OVERHEAD_BYTES
             message += f"; its checksum matches for {expected}"
         else:
             message += (
-                f", but an undamaged batch starts at byte {end}: {end - header.position} bytes "
+                f", but an undamaged batch starts at byte {batch_end}: "
+                f"{batch_end - header.position} bytes "
                 "skipped"
             )
-        verdict = self._batch_verdict(header, code, message, end, expected, header.length)
+        verdict = self._batch_verdict(
+            header, code, message, batch_end, expected, header.declared_length
+        )
         return replace(verdict, is_intact=is_intact)
 
-    def zero_tail(self, position: int, end: int) -> DamageVerdict:
-        message = f"{end - position} zero bytes, from byte {position} to the end of the file"
-        return self._bytes_verdict(position, codes.ZERO_TAIL, message, end, end - position)
+    def zero_tail_verdict(self, position: int, file_end: int) -> DamageVerdict:
+        message = f"{file_end - position} zero bytes, from byte {position} to the end of the file"
+        return self._bytes_verdict(
+            position, codes.ZERO_TAIL, message, file_end, file_end - position
+        )
 
-    def zero_hole(
-        self, position: int, zeros_end: int, damage_end: int, next_batch_position: int | None
+    def zero_hole_verdict(
+        self, position: int, zeros_end: int, damage_end: int, next_batch_start: int | None
     ) -> DamageVerdict:
         message = f"{zeros_end - position} zero bytes"
         if zeros_end < damage_end:
             message += f", then {damage_end - zeros_end} bytes that are not a batch"
-        message += f"; {_format_skipped(position, damage_end, next_batch_position)}"
+        message += f"; {_format_skipped_bytes(position, damage_end, next_batch_start)}"
         return self._bytes_verdict(
             position, codes.ZERO_HOLE, message, damage_end, zeros_end - position
         )
 
-    def unknown_magic(
-        self, header: BatchCandidate, end: int, next_start: int | None, matching_magic: int | None
+    def unknown_magic_verdict(
+        self,
+        header: BatchCandidate,
+        damage_end: int,
+        next_batch_start: int | None,
+        matching_magic: int | None,
     ) -> DamageVerdict:
-        skipped_text = _format_skipped(header.position, end, next_start)
+        skipped_text = _format_skipped_bytes(header.position, damage_end, next_batch_start)
         message = f"magic {header.magic}; {skipped_text}"
         if matching_magic is not None:
             message = (
@@ -78,63 +90,86 @@ class VerdictBuilder:
             )
         expected = "0, 1 or 2" if matching_magic is None else matching_magic
         return self._batch_verdict(
-            header, codes.MAGIC_UNKNOWN, message, end, expected, header.magic
+            header, codes.MAGIC_UNKNOWN, message, damage_end, expected, header.magic
         )
 
-    def invalid_length(
-        self, header: BatchCandidate, code: FindingCode, end: int, next_start: int | None
+    def invalid_length_verdict(
+        self,
+        header: BatchCandidate,
+        code: FindingCode,
+        damage_end: int,
+        next_batch_start: int | None,
     ) -> DamageVerdict:
         message = (
-            f"the batch at byte {header.position} declares a length of {header.length} bytes; "
-            f"{_format_skipped(header.position, end, next_start)}"
+            f"the batch at byte {header.position} declares a length of "
+            f"{header.declared_length} bytes; "
+            f"{_format_skipped_bytes(header.position, damage_end, next_batch_start)}"
         )
         expected = (
             f"at least {MIN_LENGTH_BY_MAGIC[header.magic]}"
             if code is not codes.LENGTH_TOO_BIG
             else None
         )
-        return self._batch_verdict(header, code, message, end, expected, header.length)
+        return self._batch_verdict(
+            header, code, message, damage_end, expected, header.declared_length
+        )
 
-    def truncated(self, header: BatchCandidate, end: int) -> DamageVerdict:
-        position, n_available = header.position, end - header.position
-        if len(header.data) < BYTES_UP_TO_MAGIC:
-            message = f"the last {n_available} bytes are too short for a batch"
+    def truncated_batch_verdict(self, header: BatchCandidate, file_end: int) -> DamageVerdict:
+        position, n_available_bytes = header.position, file_end - header.position
+        if len(header.header_bytes) < BYTES_UP_TO_MAGIC:
+            message = f"the last {n_available_bytes} bytes are too short for a batch"
             return self._bytes_verdict(
-                position, codes.BATCH_TRUNCATED, message, end, n_available, is_plausible=False
+                position,
+                codes.BATCH_TRUNCATED,
+                message,
+                file_end,
+                n_available_bytes,
+                is_plausible=False,
             )
         message = (
-            f"the batch at byte {position} needs {header.size} bytes, but only "
-            f"{n_available} are left"
+            f"the batch at byte {position} needs {header.declared_size} bytes, but only "
+            f"{n_available_bytes} are left"
         )
         return self._batch_verdict(
-            header, codes.BATCH_TRUNCATED, message, end, header.size, n_available
+            header,
+            codes.BATCH_TRUNCATED,
+            message,
+            file_end,
+            header.declared_size,
+            n_available_bytes,
         )
 
-    def garbage(self, header: BatchCandidate, end: int, next_start: int | None) -> DamageVerdict:
+    def garbage_verdict(
+        self, header: BatchCandidate, damage_end: int, next_batch_start: int | None
+    ) -> DamageVerdict:
         position = header.position
-        message = f"no batch at byte {position}; {_format_skipped(position, end, next_start)}"
+        message = (
+            f"no batch at byte {position}; "
+            f"{_format_skipped_bytes(position, damage_end, next_batch_start)}"
+        )
         return self._bytes_verdict(
-            position, codes.GARBAGE, message, end, end - position, is_plausible=False
+            position, codes.GARBAGE, message, damage_end, damage_end - position, is_plausible=False
         )
 
-    def overlapping(self, position: int, start: int) -> DamageVerdict:
+    def overlapping_batch_verdict(self, position: int, next_batch_start: int) -> DamageVerdict:
         message = (
-            f"no batch at byte {position}, where one ends: the next one starts at byte {start}, "
+            f"no batch at byte {position}, where one ends: the next one starts at byte "
+            f"{next_batch_start}, "
             "because the same number of zero bytes is missing from the end of the first; both are "
             "read"
         )
-        return self._bytes_verdict(start, codes.GARBAGE, message, start, 0)
+        return self._bytes_verdict(next_batch_start, codes.GARBAGE, message, next_batch_start, 0)
 
     def _batch_verdict(
         self,
         header: BatchCandidate,
         code: FindingCode,
         message: str,
-        end: int,
+        next_position: int,
         expected: str | int | None,
         found: int,
     ) -> DamageVerdict:
-        """The verdict on a batch with a header. end: where reading continues."""
+        """The verdict on a batch with a header. next_position: where reading continues."""
         offset, position = header.base_offset, header.position
         finding = Finding(
             *(self._file_name, code, position, message),
@@ -142,24 +177,24 @@ class VerdictBuilder:
             expected=expected,
             found=found,
         )
-        return DamageVerdict(finding, end)
+        return DamageVerdict(finding, next_position)
 
     def _bytes_verdict(
         self,
         position: int,
         code: FindingCode,
         message: str,
-        end: int,
-        size: int,
+        next_position: int,
+        n_bytes: int,
         *,
         is_plausible: bool = True,
     ) -> DamageVerdict:
-        """The verdict on bytes that are not known to be a batch. size: the number of bytes."""
-        finding = Finding(self._file_name, code, position, message, found=size)
-        return DamageVerdict(finding, end, is_plausible=is_plausible)
+        """The verdict on bytes that are not known to be a batch. n_bytes: the number of bytes."""
+        finding = Finding(self._file_name, code, position, message, found=n_bytes)
+        return DamageVerdict(finding, next_position, is_plausible=is_plausible)
 
 
-def _format_skipped(position: int, end: int, next_start: int | None) -> str:
-    if next_start is None:
-        return f"{end - position} bytes skipped, to the end of the file"
-    return f"{end - position} bytes skipped, up to the next batch at byte {next_start}"
+def _format_skipped_bytes(position: int, damage_end: int, next_batch_start: int | None) -> str:
+    if next_batch_start is None:
+        return f"{damage_end - position} bytes skipped, to the end of the file"
+    return f"{damage_end - position} bytes skipped, up to the next batch at byte {next_batch_start}"

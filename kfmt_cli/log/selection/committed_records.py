@@ -34,8 +34,13 @@ class CommittedRecords:
         cls, transactions: Iterable[tuple[int, int, int]], last_stable_offset: int | None
     ) -> CommittedRecords:
         """Create it from transactions: (producer id, first offset, marker offset)."""
-        rows = np.array(sorted(transactions), np.int64).reshape(-1, 3)
-        return cls(rows[:, 0], rows[:, 1], rows[:, 2], last_stable_offset)
+        transaction_rows = np.array(sorted(transactions), np.int64).reshape(-1, 3)
+        return cls(
+            transaction_rows[:, 0],
+            transaction_rows[:, 1],
+            transaction_rows[:, 2],
+            last_stable_offset,
+        )
 
     def delivered_mask(self, batches: BatchTable) -> BoolArray:
         """Which batches' records consumers receive."""
@@ -45,20 +50,20 @@ class CommittedRecords:
         transactional_rows = np.flatnonzero(is_delivered & (batches.transactional == 1))
         row_producer_ids = batches.producer_id[transactional_rows]
         for producer_id in np.unique(row_producer_ids).tolist():
-            transaction_range = slice(
+            transaction_slice = slice(
                 *np.searchsorted(self.producer_ids, [producer_id, producer_id + 1])
             )
-            rows = transactional_rows[row_producer_ids == producer_id]
-            base_offsets = batches.base_offset[rows]
+            producer_rows = transactional_rows[row_producer_ids == producer_id]
+            base_offsets = batches.base_offset[producer_rows]
             # The last transaction that begins at or before the offset, if any.
             transaction_indexes = (
-                np.searchsorted(self.first_offsets[transaction_range], base_offsets, side="right")
+                np.searchsorted(self.first_offsets[transaction_slice], base_offsets, side="right")
                 - 1
             )
-            rows = rows[transaction_indexes >= 0]
+            producer_rows = producer_rows[transaction_indexes >= 0]
             base_offsets = base_offsets[transaction_indexes >= 0]
             transaction_indexes = transaction_indexes[transaction_indexes >= 0]
-            is_delivered[rows] = (
-                base_offsets > self.marker_offsets[transaction_range][transaction_indexes]
+            is_delivered[producer_rows] = (
+                base_offsets > self.marker_offsets[transaction_slice][transaction_indexes]
             )
         return is_delivered

@@ -22,7 +22,7 @@ from kfmt_cli.log.selection.regex import BytesRegex, compile_regex
 from kfmt_cli.rows.log_tables import BatchTable
 
 Pattern = bytes | BytesRegex
-MAX_COMPARED_BYTES = 32  # bytes of a pattern compared in columns
+MAX_COLUMN_COMPARED_BYTES = 32  # bytes of a pattern compared in columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class RecordFilter:
     """Criteria for a record. A pattern is the exact bytes, or a regular expression to search
     for."""
 
-    key: Pattern | None = None
-    value: Pattern | None = None
-    headers: tuple[tuple[bytes, Pattern | None], ...] = ()
+    key_pattern: Pattern | None = None
+    value_pattern: Pattern | None = None
+    header_patterns: tuple[tuple[bytes, Pattern | None], ...] = ()
     """Name and pattern, None for any value."""
     producer_id: int | None = None
     """The producer of its batch."""
@@ -44,7 +44,11 @@ class RecordFilter:
     @property
     def needs_records(self) -> bool:
         """Whether the records must be read, not only the batch headers."""
-        return self.key is not None or self.value is not None or bool(self.headers)
+        return (
+            self.key_pattern is not None
+            or self.value_pattern is not None
+            or bool(self.header_patterns)
+        )
 
     def batch_mask(self, batches: BatchTable) -> BoolArray:
         """Which batches can contain a match, by their headers."""
@@ -59,7 +63,11 @@ class RecordFilter:
         Unchanged without an exact pattern, or if the pattern is too frequent, the records are not
         decompressed yet, or a batch has magic 0 or 1.
         """
-        patterns = [self.key, self.value, *(value for _, value in self.headers)]
+        patterns = [
+            self.key_pattern,
+            self.value_pattern,
+            *(header_pattern for _, header_pattern in self.header_patterns),
+        ]
         exact_patterns = [pattern for pattern in patterns if isinstance(pattern, bytes) and pattern]
         batches = block.batches
         is_uncompressed = block.decompressed is not None or not batches.compression.any()
@@ -67,12 +75,14 @@ class RecordFilter:
             return block
         stored_records = (block.data, batches.start, batches.end)
         data, starts, ends = block.decompressed or stored_records
-        positions = _find_positions(data, max(exact_patterns, key=len), len(batches))
-        if positions is None:
+        match_positions = _find_pattern_positions(data, max(exact_patterns, key=len), len(batches))
+        if match_positions is None:
             return block
-        batch_rows = np.searchsorted(starts, positions, side="right") - 1
+        matching_rows = np.searchsorted(starts, match_positions, side="right") - 1
         has_pattern = np.zeros(len(batches), np.bool_)
-        has_pattern[batch_rows[(batch_rows >= 0) & (positions < ends[batch_rows])]] = True
+        has_pattern[
+            matching_rows[(matching_rows >= 0) & (match_positions < ends[matching_rows])]
+        ] = True
         if has_pattern.all():
             return block
         decompressed = (
@@ -80,23 +90,29 @@ class RecordFilter:
         )
         return replace(block, batches=batches.select_rows(has_pattern), decompressed=decompressed)
 
-    def matching_rows(self, run: Block, records: RecordColumns, rows: IntArray) -> IntArray:
+    def matching_rows(
+        self, run: Block, records: RecordColumns, candidate_rows: IntArray
+    ) -> IntArray:
         """The ones of some rows whose records match."""
         if self.producer_id is not None:
-            batch_of_row = np.searchsorted(records.row_ends, rows, side="right")
-            rows = rows[run.batches.producer_id[batch_of_row] == self.producer_id]
-        for name, pattern in (("key", self.key), ("value", self.value)):
-            if pattern is not None:
-                rows = _rows_matching_payload(records, rows, name, pattern)
-        for header_name, pattern in self.headers:
-            rows_with_header = [
-                row for row in rows.tolist() if _has_header(records, row, header_name, pattern)
+            batch_of_row = np.searchsorted(records.row_ends, candidate_rows, side="right")
+            candidate_rows = candidate_rows[
+                run.batches.producer_id[batch_of_row] == self.producer_id
             ]
-            rows = np.array(rows_with_header, np.int64)
-        return rows
+        for column, pattern in (("key", self.key_pattern), ("value", self.value_pattern)):
+            if pattern is not None:
+                candidate_rows = _rows_with_payload(records, candidate_rows, column, pattern)
+        for header_name, pattern in self.header_patterns:
+            rows_with_header = [
+                row
+                for row in candidate_rows.tolist()
+                if _has_header(records, row, header_name, pattern)
+            ]
+            candidate_rows = np.array(rows_with_header, np.int64)
+        return candidate_rows
 
 
-def _find_positions(data: bytes, pattern: bytes, n_batches: int) -> IntArray | None:
+def _find_pattern_positions(data: bytes, pattern: bytes, n_batches: int) -> IntArray | None:
     """Where a pattern occurs; None if it is too frequent to narrow the search down."""
     positions = []
     position = data.find(pattern)
@@ -108,40 +124,58 @@ def _find_positions(data: bytes, pattern: bytes, n_batches: int) -> IntArray | N
     return np.array(positions, np.int64)
 
 
-def _rows_matching_payload(
+def _rows_with_payload(
     records: RecordColumns, rows: IntArray, column: str, pattern: Pattern
 ) -> IntArray:
-    data, starts, sizes = records.data, records.rows[column], records.rows[f"{column}_size"]
-    matches: Callable[[bytes], object]
+    data, payload_starts, payload_sizes = (
+        records.data,
+        records.rows[column],
+        records.rows[f"{column}_size"],
+    )
+    is_match: Callable[[bytes], object]
     if isinstance(pattern, bytes):
-        candidates = _rows_with_prefix(data, rows[sizes[rows] == len(pattern)], starts, pattern)
-        if len(pattern) <= MAX_COMPARED_BYTES:
-            return candidates
-        matches = partial(operator.eq, pattern)
+        candidate_rows = _rows_with_prefix(
+            data, rows[payload_sizes[rows] == len(pattern)], payload_starts, pattern
+        )
+        if len(pattern) <= MAX_COLUMN_COMPARED_BYTES:
+            return candidate_rows
+        is_match = partial(operator.eq, pattern)
     else:
         prefix = pattern.literal_prefix
-        candidates = _rows_with_prefix(data, rows[sizes[rows] >= len(prefix)], starts, prefix)
-        matches = pattern.search_function(int(sizes[candidates].max(initial=0)))
+        candidate_rows = _rows_with_prefix(
+            data, rows[payload_sizes[rows] >= len(prefix)], payload_starts, prefix
+        )
+        is_match = pattern.search_function(int(payload_sizes[candidate_rows].max(initial=0)))
     row_bounds = zip(
-        candidates.tolist(), starts[candidates].tolist(), sizes[candidates].tolist(), strict=True
+        candidate_rows.tolist(),
+        payload_starts[candidate_rows].tolist(),
+        payload_sizes[candidate_rows].tolist(),
+        strict=True,
     )
     return np.array(
-        [row for row, start, size in row_bounds if matches(data[start : start + size])], np.int64
+        [
+            row
+            for row, payload_start, payload_size in row_bounds
+            if is_match(data[payload_start : payload_start + payload_size])
+        ],
+        np.int64,
     )
 
 
-def _rows_with_prefix(data: bytes, rows: IntArray, starts: IntArray, prefix: bytes) -> IntArray:
-    """The rows whose content begins with the first `MAX_COMPARED_BYTES` bytes of `prefix`, which
-    must not be longer than the content."""
+def _rows_with_prefix(
+    data: bytes, rows: IntArray, payload_starts: IntArray, prefix: bytes
+) -> IntArray:
+    """The rows whose content begins with the first `MAX_COLUMN_COMPARED_BYTES` bytes of `prefix`,
+    which must not be longer than the content."""
     byte_array: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
-    content_starts = starts[rows]
-    for i, byte in enumerate(prefix[:MAX_COMPARED_BYTES]):
-        is_equal = byte_array[content_starts + i] == byte
+    content_starts = payload_starts[rows]
+    for i, prefix_byte in enumerate(prefix[:MAX_COLUMN_COMPARED_BYTES]):
+        is_equal = byte_array[content_starts + i] == prefix_byte
         rows, content_starts = rows[is_equal], content_starts[is_equal]
     return rows
 
 
-def record_headers(records: RecordColumns, row: int) -> list[tuple[bytes, bytes | None]]:
+def read_record_headers(records: RecordColumns, row: int) -> list[tuple[bytes, bytes | None]]:
     """The headers of a record; none for a message of magic 0 or 1."""
     rows, data = records.rows, records.data
     if "headers" not in rows.index_by_name or rows.headers[row] <= 0:
@@ -149,21 +183,27 @@ def record_headers(records: RecordColumns, row: int) -> list[tuple[bytes, bytes 
     first_header = rows.headers_first[row]
     header_columns = records.headers[:4, first_header : first_header + rows.headers[row]]
     headers = []
-    for key_start, key_size, value_start, size in header_columns.T.tolist():
-        header_value = None if size < 0 else data[value_start : value_start + size]
+    for key_start, key_size, value_start, value_size in header_columns.T.tolist():
+        header_value = None if value_size < 0 else data[value_start : value_start + value_size]
         headers.append((data[key_start : key_start + key_size], header_value))
     return headers
 
 
-def _has_header(records: RecordColumns, row: int, name: bytes, pattern: Pattern | None) -> bool:
-    for header_name, value in record_headers(records, row):
-        if header_name != name:
+def _has_header(
+    records: RecordColumns, row: int, expected_name: bytes, pattern: Pattern | None
+) -> bool:
+    for header_name, header_value in read_record_headers(records, row):
+        if header_name != expected_name:
             continue
         if pattern is None:
             return True
-        if value is None:
+        if header_value is None:
             continue
-        if value == pattern if isinstance(pattern, bytes) else pattern.search(value):
+        if (
+            header_value == pattern
+            if isinstance(pattern, bytes)
+            else pattern.matches_anywhere(header_value)
+        ):
             return True
     return False
 
@@ -180,21 +220,21 @@ def parse_record_filter(
     )
 
 
-def parse_pattern(option: str, text: str) -> Pattern:
+def parse_pattern(option_name: str, text: str) -> Pattern:
     """Parse a pattern: text, a regular expression after ~, or a value after the name of its
     encoding and a colon. Raises UsageError."""
     if text.startswith("~"):
         try:
             return compile_regex(text[1:])
         except ValueError as error:
-            raise UsageError(f"{option} {text!r}: not a regular expression: {error}") from None
-    encoding, colon, value = text.partition(":")
+            raise UsageError(f"{option_name} {text!r}: not a regular expression: {error}") from None
+    encoding, colon, encoded_value = text.partition(":")
     if not colon or encoding not in PARSER_BY_ENCODING:
         return os.fsencode(text)
     try:
-        return PARSER_BY_ENCODING[encoding](value)
+        return PARSER_BY_ENCODING[encoding](encoded_value)
     except (ValueError, struct.error):
-        raise UsageError(f"{option} {text!r}: {value!r} is not {encoding}") from None
+        raise UsageError(f"{option_name} {text!r}: {encoded_value!r} is not {encoding}") from None
 
 
 # Encodings for values that are not text.
@@ -209,6 +249,6 @@ PARSER_BY_ENCODING: dict[str, Callable[[str], bytes]] = {
 }
 
 
-def _parse_header_criterion(text: str) -> tuple[bytes, Pattern | None]:
-    name, equals, value = text.partition("=")
-    return os.fsencode(name), parse_pattern("--header", value) if equals else None
+def _parse_header_criterion(criterion: str) -> tuple[bytes, Pattern | None]:
+    header_name, equals, pattern_text = criterion.partition("=")
+    return os.fsencode(header_name), parse_pattern("--header", pattern_text) if equals else None

@@ -51,14 +51,14 @@ class Selection:
         """The same selection, starting at an offset."""
         return replace(self, first_offset=max(offset, self.first_offset or 0))
 
-    def intersect(self, bounds: Selection) -> Selection:
+    def intersect(self, other: Selection) -> Selection:
         """The same selection, but also within the bounds of another one."""
         return replace(
             self,
-            first_offset=_tighter_bound(max, self.first_offset, bounds.first_offset),
-            last_offset=_tighter_bound(min, self.last_offset, bounds.last_offset),
-            first_time=_tighter_bound(max, self.first_time, bounds.first_time),
-            last_time=_tighter_bound(min, self.last_time, bounds.last_time),
+            first_offset=_tighter_bound(max, self.first_offset, other.first_offset),
+            last_offset=_tighter_bound(min, self.last_offset, other.last_offset),
+            first_time=_tighter_bound(max, self.first_time, other.first_time),
+            last_time=_tighter_bound(min, self.last_time, other.last_time),
         )
 
     def select_logs(self, logs: Sequence[InputFile]) -> Sequence[InputFile]:
@@ -66,24 +66,24 @@ class Selection:
         return [
             log
             for log, next_log in zip_longest(logs, logs[1:])
-            if not self._skips_log(log, next_log)
-            and (self.last_offset is None or log.base_or_zero <= self.last_offset)
+            if not self._begins_after_log(log, next_log)
+            and (self.last_offset is None or log.base_offset_or_zero <= self.last_offset)
         ]
 
-    def _skips_log(self, log: InputFile, next_log: InputFile | None) -> bool:
+    def _begins_after_log(self, log: InputFile, next_log: InputFile | None) -> bool:
         """Whether all selected records come after a log. next_log: the next log, which begins after
         it unless one of them is a copy."""
         if self.first_offset is None or next_log is None or next_log.base_offset is None:
             return False
-        return log.base_or_zero < next_log.base_offset <= self.first_offset
+        return log.base_offset_or_zero < next_log.base_offset <= self.first_offset
 
     @property
-    def _has_times(self) -> bool:
+    def _has_time_bounds(self) -> bool:
         return self.first_time is not None or self.last_time is not None
 
     def contains_offsets(self, offsets: IntArray) -> BoolArray:
         """Which offsets are within the bounds."""
-        return _within_bounds(offsets, self.first_offset, self.last_offset)
+        return _within_bounds_mask(offsets, self.first_offset, self.last_offset)
 
     def select_batches(self, block: Block, limit: DecompressionLimit | None = None) -> Block:
         """The block with only its selected batches, and all its findings.
@@ -93,16 +93,16 @@ class Selection:
         them all, for a caller that decodes the records anyway and then calls `select_records`.
         """
         candidates = _filter_batches(block, self._batch_mask(block.batches))
-        has_unknown_base = candidates.batches.has_base_offset == 0
+        has_unknown_base_offset = candidates.batches.has_base_offset == 0
         has_offset_bounds = self.first_offset is not None or self.last_offset is not None
-        if limit is None or not has_offset_bounds or not has_unknown_base.any():
+        if limit is None or not has_offset_bounds or not has_unknown_base_offset.any():
             return candidates
         wrappers = replace(
-            candidates, batches=candidates.batches.select_rows(has_unknown_base), findings=[]
+            candidates, batches=candidates.batches.select_rows(has_unknown_base_offset), findings=[]
         )
         read_records(wrappers, limit)
         for name in ("base_offset", "has_base_offset"):
-            candidates.batches[name][has_unknown_base] = wrappers.batches[name]
+            candidates.batches[name][has_unknown_base_offset] = wrappers.batches[name]
         return _filter_batches(candidates, self._batch_mask(candidates.batches))
 
     def select_records(self, run: Block, records: RecordColumns) -> tuple[Block, RecordColumns]:
@@ -110,12 +110,12 @@ class Selection:
         is_selected = self.record_mask(run, records)
         batch_mask = self._batch_mask(run.batches)
         if self.record_filter.needs_records:  # then a batch counts only for its records
-            selected_before_end = np.concatenate([[0], np.cumsum(is_selected)])[records.row_ends]
-            batch_mask &= np.diff(selected_before_end, prepend=0) > 0
+            n_selected_before_end = np.concatenate([[0], np.cumsum(is_selected)])[records.row_ends]
+            batch_mask &= np.diff(n_selected_before_end, prepend=0) > 0
         if is_selected.all() and batch_mask.all():
             return run, records
-        counts = records.row_counts
-        is_selected &= np.repeat(batch_mask, counts)
+        row_counts = records.row_counts
+        is_selected &= np.repeat(batch_mask, row_counts)
         n_selected_before = np.concatenate([[0], np.cumsum(is_selected)])
         row_ends = n_selected_before[records.row_ends][batch_mask]
         return _filter_batches(run, batch_mask), replace(
@@ -140,24 +140,24 @@ class Selection:
             findings += [*run.findings, *records.findings]
             selected_rows = np.flatnonzero(self.record_mask(run, records))
             row_ends = np.searchsorted(selected_rows, records.row_ends)
-            counts = np.diff(row_ends, prepend=0)
-            nonempty_block = _filter_batches(run, counts > 0)
+            selected_counts = np.diff(row_ends, prepend=0)
+            nonempty_block = _filter_batches(run, selected_counts > 0)
             batches = nonempty_block.batches.copy()
-            row_ends = row_ends[counts > 0]
-            counts = counts[counts > 0]
+            row_ends = row_ends[selected_counts > 0]
+            selected_counts = selected_counts[selected_counts > 0]
             offsets = records.rows.offset[selected_rows]
-            batches.records_count, batches.has_base_offset = counts, 1
-            batches.base_offset = offsets[row_ends - counts]
+            batches.records_count, batches.has_base_offset = selected_counts, 1
+            batches.base_offset = offsets[row_ends - selected_counts]
             batches.last_offset = offsets[row_ends - 1]
             yield replace(nonempty_block, batches=batches, findings=[])
 
     def record_mask(self, run: Block, records: RecordColumns) -> BoolArray:
         """Which records are selected."""
         is_selected = self.contains_offsets(records.rows.offset)
-        if self._has_times:
-            times = records.rows.timestamp
-            is_selected &= (records.rows.has_timestamp == 1) & (times != NO_TIMESTAMP)
-            is_selected &= _within_bounds(times, self.first_time, self.last_time)
+        if self._has_time_bounds:
+            timestamps = records.rows.timestamp
+            is_selected &= (records.rows.has_timestamp == 1) & (timestamps != NO_TIMESTAMP)
+            is_selected &= _within_bounds_mask(timestamps, self.first_time, self.last_time)
         if self.record_filter:
             is_matching = np.zeros(len(is_selected), np.bool_)
             is_matching[
@@ -170,10 +170,10 @@ class Selection:
         """Which batches can contain a selected record."""
         can_match = np.ones(len(batches), np.bool_)
         if self.first_offset is not None:
-            can_match &= (batches.last_offset >= self.first_offset) | _has_unknown_offsets(batches)
+            can_match &= (batches.last_offset >= self.first_offset) | _unknown_offsets_mask(batches)
         if self.last_offset is not None:
             can_match &= (batches.base_offset <= self.last_offset) | (batches.has_base_offset == 0)
-        if self._has_times:
+        if self._has_time_bounds:
             can_match &= self._time_mask(batches)
         if self.committed is not None:
             can_match &= self.committed.delivered_mask(batches)
@@ -194,11 +194,11 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """Which records of every partition are selected; `for_partition` creates the selection for
-    one partition."""
+    """Which records of every partition are selected; `create_partition_selection` creates the
+    selection for one partition."""
 
     selection: Selection = field(default_factory=Selection)
-    last_n: int | None = None
+    n_last_records: int | None = None
     """Only this many of the last selected records; None for all."""
     only_committed: bool = False
     """Only records that read_committed consumers receive."""
@@ -210,35 +210,37 @@ class SelectionOptions:
         return self != SelectionOptions()
 
     @property
-    def must_read_logs(self) -> bool:
+    def needs_logs(self) -> bool:
         """Whether a partition's logs must be read to know its selected records."""
-        return self.last_n is not None or self.only_committed or self.only_latest
+        return self.n_last_records is not None or self.only_committed or self.only_latest
 
-    def for_partition(
+    def create_partition_selection(
         self,
-        find_start_of_last: Callable[[int, Selection], int],
-        find_committed: Callable[[], CommittedRecords],
+        find_last_records_start: Callable[[int, Selection], int],
+        find_committed_records: Callable[[], CommittedRecords],
     ) -> Selection:
         """The selection for a partition.
 
-        find_start_of_last: returns the offset of the first of the last N selected records.
-        find_committed: returns the records that read_committed consumers receive. Each reads logs,
-        and is called only if needed.
+        find_last_records_start: returns the offset of the first of the last N selected records.
+        find_committed_records: returns the records that read_committed consumers receive. Each
+        reads logs, and is called only if needed.
         """
         selection = self.selection
         if self.only_committed:
-            selection = replace(selection, committed=find_committed())
-        if self.last_n is not None:
-            selection = selection.starting_at(find_start_of_last(self.last_n, selection))
+            selection = replace(selection, committed=find_committed_records())
+        if self.n_last_records is not None:
+            selection = selection.starting_at(
+                find_last_records_start(self.n_last_records, selection)
+            )
         return selection
 
 
-def _tighter_bound(choose: Callable[[list[int]], int], *bounds: int | None) -> int | None:
-    present = [bound for bound in bounds if bound is not None]
-    return choose(present) if present else None
+def _tighter_bound(choose_bound: Callable[[list[int]], int], *bounds: int | None) -> int | None:
+    present_bounds = [bound for bound in bounds if bound is not None]
+    return choose_bound(present_bounds) if present_bounds else None
 
 
-def _has_unknown_offsets(batches: BatchTable) -> BoolArray:
+def _unknown_offsets_mask(batches: BatchTable) -> BoolArray:
     """Wrappers whose own offset does not bound their messages' offsets.
 
     In magic 1 it may be 0, as librdkafka wrote it; in magic 0 only the messages' offsets count.
@@ -248,17 +250,19 @@ def _has_unknown_offsets(batches: BatchTable) -> BoolArray:
     return is_unknown
 
 
-def _within_bounds(values: IntArray, first: int | None, last: int | None) -> BoolArray:
+def _within_bounds_mask(
+    values: IntArray, min_value: int | None, max_value: int | None
+) -> BoolArray:
     is_within = np.ones(len(values), np.bool_)
-    if first is not None:
-        is_within &= values >= first
-    if last is not None:
-        is_within &= values <= last
+    if min_value is not None:
+        is_within &= values >= min_value
+    if max_value is not None:
+        is_within &= values <= max_value
     return is_within
 
 
-def _filter_batches(block: Block, mask: BoolArray) -> Block:
+def _filter_batches(block: Block, batch_mask: BoolArray) -> Block:
     """The block with only these batches; the block itself if that is all of them."""
-    if mask.all():
+    if batch_mask.all():
         return block
-    return replace(block, batches=block.batches.select_rows(mask), decompressed=None)
+    return replace(block, batches=block.batches.select_rows(batch_mask), decompressed=None)

@@ -49,14 +49,16 @@ def summarize_small_logs(
     small_logs: SmallLogs, create_shape: LogShapeFactory
 ) -> list[LogSummary | None]:
     """The numbers of each log in `small_logs`; None for one that is not valid."""
-    statistics = compute_statistics(
+    statistics_by_log = compute_statistics(
         small_logs.batches, small_logs.file_of_batch, len(small_logs.files)
     )
-    summaries: list[LogSummary | None] = [None] * len(statistics)
-    for i in np.flatnonzero(small_logs.is_valid).tolist():
-        statistics[i].segments = 1
-        log_summary = summaries[i] = LogSummary(create_shape(small_logs.files[i]), statistics[i])
-        log_summary.statistics.finish(int(small_logs.sizes[i]))
+    summaries: list[LogSummary | None] = [None] * len(statistics_by_log)
+    for log_index in np.flatnonzero(small_logs.is_valid).tolist():
+        statistics_by_log[log_index].segments = 1
+        log_summary = summaries[log_index] = LogSummary(
+            create_shape(small_logs.files[log_index]), statistics_by_log[log_index]
+        )
+        log_summary.statistics.set_size_and_span(int(small_logs.sizes[log_index]))
         if log_summary.shape is not None:
-            log_summary.shape.add_block(small_logs.file_block(i))
+            log_summary.shape.add_block(small_logs.file_block(log_index))
     return summaries

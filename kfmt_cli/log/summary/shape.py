@@ -43,7 +43,7 @@ LogCounts = tuple[int, int, int]
 """Batches, records, bytes."""
 
 
-def _add_counts(left: LogCounts, right: LogCounts) -> LogCounts:
+def _sum_counts(left: LogCounts, right: LogCounts) -> LogCounts:
     return left[0] + right[0], left[1] + right[1], left[2] + right[2]
 
 
@@ -55,73 +55,88 @@ class TimeBuckets:
     counts_by_bucket: dict[int, LogCounts] = field(default_factory=dict)
     """By interval number, counted from 1970."""
 
-    def add(self, times: IntArray, amounts: tuple[IntArray, IntArray, IntArray]) -> None:
+    def add_batches(
+        self, times_ms: IntArray, count_columns: tuple[IntArray, IntArray, IntArray]
+    ) -> None:
         """Add batches: their times, and batches, records and bytes of each."""
-        bucket_numbers, bucket_index = np.unique(times // self.width_ms, return_inverse=True)
-        while len(bucket_numbers) > MAX_BUCKETS and self._widen_once():
-            bucket_numbers, bucket_index = np.unique(times // self.width_ms, return_inverse=True)
-        totals = (np.bincount(bucket_index, values).astype(np.int64).tolist() for values in amounts)
+        bucket_numbers, bucket_of_batch = np.unique(times_ms // self.width_ms, return_inverse=True)
+        while len(bucket_numbers) > MAX_BUCKETS and self._widen_one_step():
+            bucket_numbers, bucket_of_batch = np.unique(
+                times_ms // self.width_ms, return_inverse=True
+            )
+        totals = (
+            np.bincount(bucket_of_batch, count_column).astype(np.int64).tolist()
+            for count_column in count_columns
+        )
         for bucket, *counts in zip(bucket_numbers.tolist(), *totals, strict=True):
-            batches, records, size = counts
-            self.add_counts(bucket, (batches, records, size))
-        self.widen(MAX_BUCKETS)
+            n_batches, n_records, n_bytes = counts
+            self.add_counts(bucket, (n_batches, n_records, n_bytes))
+        self.widen_to_fit(MAX_BUCKETS)
 
-    def merge(self, other: TimeBuckets) -> None:
+    def merge_buckets(self, other: TimeBuckets) -> None:
         """Add the intervals of other logs, which may have another length."""
-        self.widen_to(max(self.width_ms, other.width_ms))
-        factor = self.width_ms // other.width_ms
+        self.widen_to_width(max(self.width_ms, other.width_ms))
+        width_ratio = self.width_ms // other.width_ms
         for bucket, counts in other.counts_by_bucket.items():
-            self.add_counts(bucket // factor, counts)
-        self.widen(MAX_BUCKETS)
+            self.add_counts(bucket // width_ratio, counts)
+        self.widen_to_fit(MAX_BUCKETS)
 
-    def widen(self, max_buckets: int) -> None:
+    def widen_to_fit(self, max_buckets: int) -> None:
         """Lengthen the intervals until there are at most `max_buckets`, if possible."""
-        while len(self.counts_by_bucket) > max_buckets and self._widen_once():
+        while len(self.counts_by_bucket) > max_buckets and self._widen_one_step():
             pass
 
-    def _widen_once(self) -> bool:
+    def _widen_one_step(self) -> bool:
         """Lengthen the intervals by one step; False if they are the longest."""
-        next_width_ms = next((width for width in BUCKET_WIDTHS_MS if width > self.width_ms), None)
+        next_width_ms = next(
+            (width_ms for width_ms in BUCKET_WIDTHS_MS if width_ms > self.width_ms), None
+        )
         if next_width_ms is not None:
-            self.widen_to(next_width_ms)
+            self.widen_to_width(next_width_ms)
         return next_width_ms is not None
 
     def resampled(self, max_buckets: int) -> TimeBuckets:
         """A copy with intervals so long that nearly all batches are in at most `max_buckets`."""
-        copy = TimeBuckets(self.width_ms, dict(self.counts_by_bucket))
-        first, last = self.core_interval()
+        resampled_buckets = TimeBuckets(self.width_ms, dict(self.counts_by_bucket))
+        first_ms, last_ms = self.core_interval_ms()
         sufficient_widths = (
-            width for width in BUCKET_WIDTHS_MS if (last - first) // width < max_buckets
+            width_ms
+            for width_ms in BUCKET_WIDTHS_MS
+            if (last_ms - first_ms) // width_ms < max_buckets
         )
-        copy.widen_to(max(self.width_ms, next(sufficient_widths, BUCKET_WIDTHS_MS[-1])))
-        copy.widen(2 * max_buckets)
-        return copy
+        resampled_buckets.widen_to_width(
+            max(self.width_ms, next(sufficient_widths, BUCKET_WIDTHS_MS[-1]))
+        )
+        resampled_buckets.widen_to_fit(2 * max_buckets)
+        return resampled_buckets
 
-    def core_interval(self) -> tuple[int, int]:
+    def core_interval_ms(self) -> tuple[int, int]:
         """The first and the last time, without the outermost 1 % of batches at each end."""
         bucket_numbers = np.sort(np.array(list(self.counts_by_bucket), np.int64))
         if not len(bucket_numbers):
             return 0, 0
         cumulative_batches = np.cumsum(
-            [self.counts_by_bucket[bucket][0] for bucket in bucket_numbers.tolist()]
+            [self.counts_by_bucket[bucket_number][0] for bucket_number in bucket_numbers.tolist()]
         )
         n_outliers = min(int(cumulative_batches[-1]) // 100, int(cumulative_batches[-1]) - 1)
-        first = int(np.searchsorted(cumulative_batches, n_outliers, "right"))
-        last = int(np.searchsorted(cumulative_batches, cumulative_batches[-1] - n_outliers))
-        return int(bucket_numbers[first]) * self.width_ms, int(bucket_numbers[last]) * self.width_ms
+        first_index = int(np.searchsorted(cumulative_batches, n_outliers, "right"))
+        last_index = int(np.searchsorted(cumulative_batches, cumulative_batches[-1] - n_outliers))
+        return int(bucket_numbers[first_index]) * self.width_ms, int(
+            bucket_numbers[last_index]
+        ) * self.width_ms
 
-    def widen_to(self, width_ms: int) -> None:
+    def widen_to_width(self, width_ms: int) -> None:
         """Lengthen the intervals to one of `BUCKET_WIDTHS_MS`."""
-        factor, old_counts = width_ms // self.width_ms, self.counts_by_bucket
-        if factor > 1:
+        width_ratio, old_counts = width_ms // self.width_ms, self.counts_by_bucket
+        if width_ratio > 1:
             self.width_ms, self.counts_by_bucket = width_ms, {}
             for bucket, counts in old_counts.items():
-                self.add_counts(bucket // factor, counts)
+                self.add_counts(bucket // width_ratio, counts)
 
-    def add_counts(self, bucket: int, counts: LogCounts) -> None:
+    def add_counts(self, bucket_number: int, counts: LogCounts) -> None:
         """Add counts to an interval, by its number."""
-        self.counts_by_bucket[bucket] = _add_counts(
-            self.counts_by_bucket.get(bucket, (0, 0, 0)), counts
+        self.counts_by_bucket[bucket_number] = _sum_counts(
+            self.counts_by_bucket.get(bucket_number, (0, 0, 0)), counts
         )
 
     def iter_intervals(self) -> Iterator[tuple[int, int, LogCounts]]:
@@ -138,7 +153,7 @@ class TimeBuckets:
 class TimeOrder:
     """The order of batch timestamps."""
 
-    batches: int = 0
+    n_batches: int = 0
     n_out_of_order: int = 0
     """Batches whose time is below an earlier batch's."""
     min_time_ms: int | None = None
@@ -150,28 +165,30 @@ class TimeOrder:
         """Add the next batches, which must all have timestamps."""
         if not len(batches):
             return
-        times, first_times = batches.max_timestamp, batches.first_timestamps
-        previous_max = int(times[0]) if self.max_time_ms is None else self.max_time_ms
-        running_max = np.maximum.accumulate(np.concatenate([[previous_max], times]))
-        self.batches += len(batches)
-        self.n_out_of_order += int((times < running_max[:-1]).sum())
-        gaps_ms = first_times - running_max[:-1]
+        times_ms, first_times_ms = batches.max_timestamp, batches.first_timestamps
+        previous_max_ms = int(times_ms[0]) if self.max_time_ms is None else self.max_time_ms
+        running_max_ms = np.maximum.accumulate(np.concatenate([[previous_max_ms], times_ms]))
+        self.n_batches += len(batches)
+        self.n_out_of_order += int((times_ms < running_max_ms[:-1]).sum())
+        gaps_ms = first_times_ms - running_max_ms[:-1]
         for i in np.argsort(-gaps_ms, kind="stable")[:MAX_GAPS].tolist():
             if gaps_ms[i] > 0:
-                gap_start, offset = int(running_max[i]), int(batches.last_offset[i])
-                self._add_gap(gap_start, int(first_times[i]), offset)
-        min_time = int(first_times.min())
-        self.min_time_ms = min_time if self.min_time_ms is None else min(self.min_time_ms, min_time)
-        self.max_time_ms = int(running_max[-1])
+                gap_start_ms, offset_after_gap = int(running_max_ms[i]), int(batches.last_offset[i])
+                self._add_gap(gap_start_ms, int(first_times_ms[i]), offset_after_gap)
+        min_time_ms = int(first_times_ms.min())
+        self.min_time_ms = (
+            min_time_ms if self.min_time_ms is None else min(self.min_time_ms, min_time_ms)
+        )
+        self.max_time_ms = int(running_max_ms[-1])
 
     def merge_later(self, later: TimeOrder) -> None:
         """Add the order of a later log."""
         if later.min_time_ms is None or later.max_time_ms is None:
             return
-        self.batches += later.batches
+        self.n_batches += later.n_batches
         self.n_out_of_order += later.n_out_of_order
-        for _, begin, end, offset in later.gaps:
-            self._add_gap(begin, end, offset)
+        for _, begin_ms, end_ms, offset_after_gap in later.gaps:
+            self._add_gap(begin_ms, end_ms, offset_after_gap)
         self.min_time_ms = (
             later.min_time_ms
             if self.min_time_ms is None
@@ -179,8 +196,8 @@ class TimeOrder:
         )
         self.max_time_ms = max(later.max_time_ms, self.max_time_ms or 0)
 
-    def _add_gap(self, begin: int, end: int, offset: int) -> None:
-        gaps = [*self.gaps, (end - begin, begin, end, offset)]
+    def _add_gap(self, begin_ms: int, end_ms: int, offset_after_gap: int) -> None:
+        gaps = [*self.gaps, (end_ms - begin_ms, begin_ms, end_ms, offset_after_gap)]
         self.gaps = heapq.nlargest(MAX_GAPS, gaps)
 
 
@@ -201,14 +218,16 @@ class SegmentMapCell(NamedTuple):
 class SegmentMap:
     """A log in cells of equal bytes; a batch counts in the cell of its first byte."""
 
-    def __init__(self, size: int, n_cells: int) -> None:
-        self._cell_bytes = max(-(-size // max(n_cells, 1)), 1)
-        n_cells = -(-size // self._cell_bytes)
+    def __init__(self, log_bytes: int, n_cells: int) -> None:
+        self._cell_bytes = max(-(-log_bytes // max(n_cells, 1)), 1)
+        n_cells = -(-log_bytes // self._cell_bytes)
         # Bytes, batches, records, control.
-        self._totals: IntArray = np.zeros((4, n_cells), np.int64)
+        self._cell_totals: IntArray = np.zeros((4, n_cells), np.int64)
         self._bytes_by_codec: IntArray = np.zeros((len(CODECS) + 1, n_cells), np.int64)
         self._first_positions: IntArray = np.full(n_cells, -1, np.int64)
-        self._max_values: IntArray = np.full((2, n_cells), -1, np.int64)  # offset, timestamp
+        self._max_offsets_and_times: IntArray = np.full(
+            (2, n_cells), -1, np.int64
+        )  # offset, timestamp
         self._index_entry_counts: IntArray = np.zeros(n_cells, np.int64)
         self.index_entries: int | None = None
         self.index_error = ""
@@ -216,56 +235,67 @@ class SegmentMap:
 
     def add_batches(self, batches: BatchTable) -> None:
         """Add the next batches."""
-        cell_index = batches.position // self._cell_bytes
-        is_inside = cell_index < len(self._first_positions)  # the log may have grown since
-        batches, cell_index = batches.select_rows(is_inside), cell_index[is_inside]
-        if not len(cell_index):
+        cell_of_batch = batches.position // self._cell_bytes
+        is_in_map = cell_of_batch < len(self._first_positions)  # the log may have grown since
+        batches, cell_of_batch = batches.select_rows(is_in_map), cell_of_batch[is_in_map]
+        if not len(cell_of_batch):
             return
         n_cells = len(self._first_positions)
         is_control = (batches.control == 1) & (batches.is_v2 == 1)
-        amounts = (batches.size, np.ones(len(cell_index)), batches.record_counts, is_control)
-        for i, values in enumerate(amounts):
-            self._totals[i] += np.bincount(cell_index, values, n_cells).astype(np.int64)
+        count_columns = (
+            batches.size,
+            np.ones(len(cell_of_batch)),
+            batches.record_counts,
+            is_control,
+        )
+        for total_row, column_values in enumerate(count_columns):
+            self._cell_totals[total_row] += np.bincount(
+                cell_of_batch, column_values, n_cells
+            ).astype(np.int64)
         codecs = batches.compression.clip(0, len(CODECS))
         for codec in np.flatnonzero(np.bincount(codecs)).tolist():
             has_codec = codecs == codec
-            sizes = np.bincount(cell_index[has_codec], batches.size[has_codec], n_cells)
-            self._bytes_by_codec[codec] += sizes.astype(np.int64)
-        first_rows = np.flatnonzero(np.diff(cell_index, prepend=-1))  # positions ascend
-        cells = cell_index[first_rows]
-        is_new = self._first_positions[cells] < 0
-        self._first_positions[cells[is_new]] = batches.position[first_rows[is_new]]
+            bytes_by_cell = np.bincount(cell_of_batch[has_codec], batches.size[has_codec], n_cells)
+            self._bytes_by_codec[codec] += bytes_by_cell.astype(np.int64)
+        first_rows = np.flatnonzero(np.diff(cell_of_batch, prepend=-1))  # positions ascend
+        occupied_cells = cell_of_batch[first_rows]
+        is_new_cell = self._first_positions[occupied_cells] < 0
+        self._first_positions[occupied_cells[is_new_cell]] = batches.position[
+            first_rows[is_new_cell]
+        ]
         timestamps = np.where(batches.has_timestamp == 1, batches.max_timestamp, -1)
-        for max_values, values in zip(
-            self._max_values, (batches.last_offset, timestamps), strict=True
+        for max_values, column_values in zip(
+            self._max_offsets_and_times, (batches.last_offset, timestamps), strict=True
         ):
-            np.maximum.at(max_values, cell_index, values)
+            np.maximum.at(max_values, cell_of_batch, column_values)
 
-    def add_index_positions(self, positions: IntArray) -> None:
+    def add_index_positions(self, log_positions: IntArray) -> None:
         """Add the positions that the entries of the offset index point to."""
-        self.index_entries = len(positions)
-        cell_index = positions // self._cell_bytes
-        is_inside = (cell_index >= 0) & (cell_index < len(self._index_entry_counts))
+        self.index_entries = len(log_positions)
+        cell_of_entry = log_positions // self._cell_bytes
+        is_in_map = (cell_of_entry >= 0) & (cell_of_entry < len(self._index_entry_counts))
         self._index_entry_counts += np.bincount(
-            cell_index[is_inside], minlength=len(self._index_entry_counts)
+            cell_of_entry[is_in_map], minlength=len(self._index_entry_counts)
         )
 
     def iter_cells(self) -> Iterator[SegmentMapCell]:
         """The cells in which batches begin."""
-        for i in np.flatnonzero(self._first_positions >= 0).tolist():
-            size, batches, records, control = self._totals[:, i].tolist()
-            codec = int(self._bytes_by_codec[:, i].argmax())
-            offset, timestamp = self._max_values[:, i].tolist()
+        for cell_index in np.flatnonzero(self._first_positions >= 0).tolist():
+            n_bytes, n_batches, n_records, n_control_batches = self._cell_totals[
+                :, cell_index
+            ].tolist()
+            codec = int(self._bytes_by_codec[:, cell_index].argmax())
+            last_offset, max_timestamp = self._max_offsets_and_times[:, cell_index].tolist()
             yield SegmentMapCell(
-                int(self._first_positions[i]),
-                size,
-                batches,
-                records,
-                control,
+                int(self._first_positions[cell_index]),
+                n_bytes,
+                n_batches,
+                n_records,
+                n_control_batches,
                 codec_name(codec),
-                offset,
-                None if timestamp < 0 else timestamp,
-                int(self._index_entry_counts[i]),
+                last_offset,
+                None if max_timestamp < 0 else max_timestamp,
+                int(self._index_entry_counts[cell_index]),
             )
 
 
@@ -273,7 +303,7 @@ class SegmentMap:
 class LogShape:
     """The shape of a log, or of consecutive logs."""
 
-    buckets: TimeBuckets = field(default_factory=TimeBuckets)
+    time_buckets: TimeBuckets = field(default_factory=TimeBuckets)
     counts_by_codec: dict[str, LogCounts] = field(default_factory=dict)
     time_order: TimeOrder = field(default_factory=TimeOrder)
     segment_map: SegmentMap | None = None
@@ -286,31 +316,37 @@ class LogShape:
             return
         record_counts = batches.record_counts
         codec_numbers = batches.compression
-        n_batches = np.bincount(codec_numbers)
-        n_records = np.bincount(codec_numbers, record_counts)
-        sizes = np.bincount(codec_numbers, batches.size)
-        for codec in np.flatnonzero(n_batches).tolist():
-            name = codec_name(codec)
-            counts = int(n_batches[codec]), int(n_records[codec]), int(sizes[codec])
-            self.counts_by_codec[name] = _add_counts(
-                self.counts_by_codec.get(name, (0, 0, 0)), counts
+        batches_by_codec = np.bincount(codec_numbers)
+        records_by_codec = np.bincount(codec_numbers, record_counts)
+        bytes_by_codec = np.bincount(codec_numbers, batches.size)
+        for codec in np.flatnonzero(batches_by_codec).tolist():
+            codec_label = codec_name(codec)
+            counts = (
+                int(batches_by_codec[codec]),
+                int(records_by_codec[codec]),
+                int(bytes_by_codec[codec]),
             )
-        times = batches.max_timestamp
-        has_time = (batches.has_timestamp == 1) & (times >= 0) & (times < YEAR_10000_MS)
-        timed_batches = batches.select_rows(has_time)
+            self.counts_by_codec[codec_label] = _sum_counts(
+                self.counts_by_codec.get(codec_label, (0, 0, 0)), counts
+            )
+        max_timestamps = batches.max_timestamp
+        has_valid_time = (
+            (batches.has_timestamp == 1) & (max_timestamps >= 0) & (max_timestamps < YEAR_10000_MS)
+        )
+        timed_batches = batches.select_rows(has_valid_time)
         if len(timed_batches):
-            ones = np.ones(len(timed_batches), np.int64)
-            amounts = (ones, record_counts[has_time], timed_batches.size)
-            self.buckets.add(timed_batches.max_timestamp, amounts)
+            batch_counts = np.ones(len(timed_batches), np.int64)
+            count_columns = (batch_counts, record_counts[has_valid_time], timed_batches.size)
+            self.time_buckets.add_batches(timed_batches.max_timestamp, count_columns)
             self.time_order.add_batches(timed_batches)
         if self.segment_map is not None:
             self.segment_map.add_batches(batches)
 
     def merge_later(self, later: LogShape) -> None:
         """Add the shape of a later log."""
-        self.buckets.merge(later.buckets)
-        for name, counts in later.counts_by_codec.items():
-            self.counts_by_codec[name] = _add_counts(
-                self.counts_by_codec.get(name, (0, 0, 0)), counts
+        self.time_buckets.merge_buckets(later.time_buckets)
+        for codec_label, counts in later.counts_by_codec.items():
+            self.counts_by_codec[codec_label] = _sum_counts(
+                self.counts_by_codec.get(codec_label, (0, 0, 0)), counts
             )
         self.time_order.merge_later(later.time_order)

@@ -20,9 +20,9 @@ from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompression import decompress_ahead
 from kfmt_cli.rows.log_tables import BatchTable
 
-N_BUCKETS = 41  # powers of two
-MAX_CODES = 8  # codecs and magics that a batch can name
-MIN_SLICES = 10  # the fewest for an error estimate
+N_HISTOGRAM_BUCKETS = 41  # powers of two
+N_CODEC_OR_MAGIC_VALUES = 8  # codecs and magics that a batch can name
+MIN_SAMPLE_SLICES = 10  # the fewest for an error estimate
 Z_SCORE_95 = 1.96  # standard errors to each side, for 95 % confidence
 _MERGE_BY_FIELD: dict[str, Callable[..., object]] = {
     **dict.fromkeys(
@@ -57,9 +57,11 @@ class LogStatistics:
     """Batches of each codec."""
     magics: Counter[str] = field(default_factory=Counter)
     """Batches of each magic."""
-    record_buckets: IntArray = field(default_factory=lambda: np.zeros(N_BUCKETS, np.int64))
+    record_buckets: IntArray = field(
+        default_factory=lambda: np.zeros(N_HISTOGRAM_BUCKETS, np.int64)
+    )
     """Batches by number of records, in buckets that end at powers of two."""
-    byte_buckets: IntArray = field(default_factory=lambda: np.zeros(N_BUCKETS, np.int64))
+    byte_buckets: IntArray = field(default_factory=lambda: np.zeros(N_HISTOGRAM_BUCKETS, np.int64))
     """Batches by size in bytes, in the same buckets."""
     first_offset: int | None = None
     last_offset: int | None = None
@@ -114,7 +116,10 @@ class LogStatistics:
         be decoded."""
         is_undamaged = block.batches.crc_valid == 1
         undamaged_block = Block(
-            block.name, block.data, block.position, block.batches.select_rows(is_undamaged)
+            block.file_name,
+            block.data,
+            block.data_position,
+            block.batches.select_rows(is_undamaged),
         )
         for run in (
             run
@@ -124,12 +129,14 @@ class LogStatistics:
             records = read_records(run, limit)
             findings += [*run.findings, *records.findings]
             rows, batches, batch_of_row = records.rows, run.batches, records.batch_of_row
-            is_data = (batches.control[batch_of_row] == 0) | (batches.is_v2[batch_of_row] == 0)
-            key_sizes = rows.key_size[is_data]
+            is_data_record = (batches.control[batch_of_row] == 0) | (
+                batches.is_v2[batch_of_row] == 0
+            )
+            key_sizes = rows.key_size[is_data_record]
             record_statistics = LogStatistics(
                 null_keys=int((key_sizes < 0).sum()),
                 empty_keys=int((key_sizes == 0).sum()),
-                tombstones=int((rows.value_size[is_data] < 0).sum()),
+                tombstones=int((rows.value_size[is_data_record] < 0).sum()),
             )
             if not batches.is_v2.all():
                 # In the headers each wrapper counted as one.
@@ -152,7 +159,7 @@ class LogStatistics:
                 )
             self._merge_fields(record_statistics)
 
-    def finish(self, n_bytes: int) -> None:
+    def set_size_and_span(self, n_bytes: int) -> None:
         """Finish the log. n_bytes: its size."""
         self.bytes = n_bytes
         if self.first_offset is not None and self.last_offset is not None:
@@ -167,21 +174,29 @@ class LogStatistics:
         self._merge_fields(later)
 
     def _merge_fields(self, later: LogStatistics) -> None:
-        for name, merge in _MERGE_BY_FIELD.items():
-            values = getattr(self, name), getattr(later, name)
-            present = [value for value in values if value is not None]
-            setattr(self, name, reduce(merge, present) if present else None)
+        for field_name, merge_values in _MERGE_BY_FIELD.items():
+            field_values = getattr(self, field_name), getattr(later, field_name)
+            present_values = [
+                field_value for field_value in field_values if field_value is not None
+            ]
+            setattr(
+                self, field_name, reduce(merge_values, present_values) if present_values else None
+            )
         self._merge_sample_errors(later)
 
-    def extrapolated(self) -> LogStatistics:
+    def total_estimate(self) -> LogStatistics:
         """The estimate of the total from a sample; the same object if it is not a sample. Offsets,
         times and producers are only the ones in the sample."""
         if self.of_bytes is None:
             return self
-        factor = self.of_bytes / self.bytes if self.bytes else 0.0
+        scale_factor = self.of_bytes / self.bytes if self.bytes else 0.0
         estimate = replace(self, bytes=self.of_bytes, sampled_bytes=self.bytes)
-        estimate.codecs = Counter({name: round(factor * n) for name, n in self.codecs.items()})
-        estimate.magics = Counter({name: round(factor * n) for name, n in self.magics.items()})
+        estimate.codecs = Counter(
+            {name: round(scale_factor * n) for name, n in self.codecs.items()}
+        )
+        estimate.magics = Counter(
+            {name: round(scale_factor * n) for name, n in self.magics.items()}
+        )
         estimate.of_bytes, estimate.slices = None, []
         for name in (
             "batches",
@@ -190,25 +205,27 @@ class LogStatistics:
             "transactional_batches",
             "control_batches",
         ):
-            setattr(estimate, name, round(factor * getattr(self, name)))
-        estimate.record_buckets = np.rint(factor * self.record_buckets).astype(np.int64)
-        estimate.byte_buckets = np.rint(factor * self.byte_buckets).astype(np.int64)
+            setattr(estimate, name, round(scale_factor * getattr(self, name)))
+        estimate.record_buckets = np.rint(scale_factor * self.record_buckets).astype(np.int64)
+        estimate.byte_buckets = np.rint(scale_factor * self.byte_buckets).astype(np.int64)
         estimate.span = 0  # the offsets between the slices are unknown
-        estimate.sample_error = self._relative_error()
+        estimate.sample_error = self._relative_sample_error()
         return estimate
 
-    def _relative_error(self) -> float | None:
+    def _relative_sample_error(self) -> float | None:
         """The relative error of the estimated records: the error of a ratio estimate. None if
         unknown."""
-        fraction = self.bytes / self.of_bytes if self.of_bytes else 1.0
-        if fraction >= 1:
+        sampled_fraction = self.bytes / self.of_bytes if self.of_bytes else 1.0
+        if sampled_fraction >= 1:
             return 0.0
-        n = len(self.slices)
-        if n < MIN_SLICES or not self.records:
+        n_slices = len(self.slices)
+        if n_slices < MIN_SAMPLE_SLICES or not self.records:
             return None
-        records, sizes = np.array(self.slices, np.float64).T
-        residuals = records - self.records / self.bytes * sizes
-        standard_error = np.sqrt((residuals**2).sum() / (n - 1) * n * (1 - fraction))
+        records_by_slice, bytes_by_slice = np.array(self.slices, np.float64).T
+        residuals = records_by_slice - self.records / self.bytes * bytes_by_slice
+        standard_error = np.sqrt(
+            (residuals**2).sum() / (n_slices - 1) * n_slices * (1 - sampled_fraction)
+        )
         return round(float(Z_SCORE_95 * standard_error / self.records), 4)
 
     def _merge_sample_errors(self, later: LogStatistics) -> None:
@@ -226,7 +243,7 @@ class LogStatistics:
             self.sample_error = round(float(combined_error / self.records), 4)
 
     @property
-    def has_sampled_bytes(self) -> bool:
+    def has_read_sample(self) -> bool:
         """Whether a sample has read any bytes, if there are any."""
         if self.of_bytes is not None:
             return self.bytes > 0 or self.of_bytes == 0
@@ -242,22 +259,22 @@ class LogStatistics:
     @property
     def records_per_batch(self) -> float | None:
         """Average records per batch."""
-        return _ratio(self.records, self.batches, 2)
+        return _rounded_ratio(self.records, self.batches, 2)
 
     @property
     def bytes_per_batch(self) -> float | None:
         """Average bytes per batch."""
-        return _ratio(self.in_batches, self.batches, 2)
+        return _rounded_ratio(self.in_batches, self.batches, 2)
 
     @property
     def bytes_per_record(self) -> float | None:
         """Average stored bytes per record."""
-        return _ratio(self.in_batches, self.records, 2)
+        return _rounded_ratio(self.in_batches, self.records, 2)
 
     @property
     def offset_density(self) -> float | None:
         """The fraction of offsets with a record, from the first to the last of each log."""
-        return None if self.hidden else _ratio(self.records, self.span, 4)
+        return None if self.hidden else _rounded_ratio(self.records, self.span, 4)
 
     @property
     def compression_ratio(self) -> float | None:
@@ -267,12 +284,12 @@ class LogStatistics:
     @property
     def records_histogram(self) -> list[list[int]]:
         """Batches by number of records: each bucket's largest value and its batches."""
-        return _histogram(self.record_buckets)
+        return _histogram_pairs(self.record_buckets)
 
     @property
     def bytes_histogram(self) -> list[list[int]]:
         """Batches by size in bytes: each bucket's largest value and its batches."""
-        return _histogram(self.byte_buckets)
+        return _histogram_pairs(self.byte_buckets)
 
 
 def codec_name(codec: int) -> str:
@@ -280,7 +297,7 @@ def codec_name(codec: int) -> str:
     return CODECS[codec] if codec < len(CODECS) else f"codec {codec}"
 
 
-def _ratio(numerator: int, denominator: int, digits: int) -> float | None:
+def _rounded_ratio(numerator: int, denominator: int, digits: int) -> float | None:
     return round(numerator / denominator, digits) if denominator else None
 
 
@@ -301,40 +318,46 @@ def compute_statistics(
     record_counts = (
         np.maximum(batches.records_count, 0) if has_wrapper_counts else batches.record_counts
     )
-    is_hidden = np.zeros_like(is_v2) if has_wrapper_counts else ~is_v2 & (batches.compression != 0)
-    amounts = {
+    has_unknown_count = (
+        np.zeros_like(is_v2) if has_wrapper_counts else ~is_v2 & (batches.compression != 0)
+    )
+    amounts_by_field = {
         "batches": None,
         "in_batches": batches.size,
         "records": record_counts,
-        "hidden": is_hidden,
+        "hidden": has_unknown_count,
         "transactional_batches": batches.transactional * is_v2,
         "control_batches": batches.control * is_v2,
     }
     totals = (
-        np.bincount(log_of_batch, values, n_logs).astype(np.int64).tolist()
-        for values in amounts.values()
+        np.bincount(log_of_batch, field_amounts, n_logs).astype(np.int64).tolist()
+        for field_amounts in amounts_by_field.values()
     )
     statistics = [
-        LogStatistics(**dict(zip(amounts, log_totals, strict=True)))
+        LogStatistics(**dict(zip(amounts_by_field, log_totals, strict=True)))
         for log_totals in zip(*totals, strict=True)
     ]
 
     _set_value_counts(statistics, batches, log_of_batch, record_counts)
     first_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
-    for i, rows in _iter_log_slices(log_of_batch):
-        statistics[i].first_offset = int(first_offsets[rows].min())
-        statistics[i].last_offset = int(batches.last_offset[rows].max())
+    for log_index, log_rows in _iter_log_slices(log_of_batch):
+        statistics[log_index].first_offset = int(first_offsets[log_rows].min())
+        statistics[log_index].last_offset = int(batches.last_offset[log_rows].max())
     has_time = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
-    times, first_times = batches.max_timestamp[has_time], batches.first_timestamps[has_time]
-    for i, rows in _iter_log_slices(log_of_batch[has_time]):
-        running_max = np.maximum(np.maximum.accumulate(times[rows]), previous_max_timestamp)
-        statistics[i].timestamp_skew_ms = int((running_max - times[rows]).max())
-        statistics[i].min_timestamp = int(first_times[rows].min())
-        statistics[i].max_timestamp = int(running_max[-1])
+    max_times, first_times = batches.max_timestamp[has_time], batches.first_timestamps[has_time]
+    for log_index, log_rows in _iter_log_slices(log_of_batch[has_time]):
+        running_max_times = np.maximum(
+            np.maximum.accumulate(max_times[log_rows]), previous_max_timestamp
+        )
+        statistics[log_index].timestamp_skew_ms = int(
+            (running_max_times - max_times[log_rows]).max()
+        )
+        statistics[log_index].min_timestamp = int(first_times[log_rows].min())
+        statistics[log_index].max_timestamp = int(running_max_times[-1])
     has_producer = is_v2 & (batches.producer_id >= 0)
     producer_ids = batches.producer_id[has_producer]
-    for i, rows in _iter_log_slices(log_of_batch[has_producer]):
-        statistics[i].producer_ids = set(producer_ids[rows].tolist())
+    for log_index, log_rows in _iter_log_slices(log_of_batch[has_producer]):
+        statistics[log_index].producer_ids = set(producer_ids[log_rows].tolist())
     return statistics
 
 
@@ -347,49 +370,57 @@ def _set_value_counts(
     """Set how often each codec, magic and size is in each log."""
     n_logs = len(statistics)
 
-    def count_by_log(values: IntArray, n_values: int) -> IntArray:
+    def value_counts_by_log(values: IntArray, n_values: int) -> IntArray:
         """How often each value below `n_values` is in each log."""
-        keys = log_of_batch * n_values + values
-        return np.bincount(keys, minlength=n_logs * n_values).reshape(n_logs, n_values)
+        log_and_value_keys = log_of_batch * n_values + values
+        return np.bincount(log_and_value_keys, minlength=n_logs * n_values).reshape(
+            n_logs, n_values
+        )
 
-    codec_counts = count_by_log(batches.compression, MAX_CODES)
-    magic_counts = count_by_log(batches.magic, MAX_CODES)
-    record_bucket_counts = count_by_log(_bucket_numbers(record_counts), N_BUCKETS)
-    byte_bucket_counts = count_by_log(_bucket_numbers(batches.size), N_BUCKETS)
-    for i, log_statistics in enumerate(statistics):
+    codec_counts = value_counts_by_log(batches.compression, N_CODEC_OR_MAGIC_VALUES)
+    magic_counts = value_counts_by_log(batches.magic, N_CODEC_OR_MAGIC_VALUES)
+    record_bucket_counts = value_counts_by_log(_bucket_numbers(record_counts), N_HISTOGRAM_BUCKETS)
+    byte_bucket_counts = value_counts_by_log(_bucket_numbers(batches.size), N_HISTOGRAM_BUCKETS)
+    for log_index, log_statistics in enumerate(statistics):
         log_statistics.codecs = Counter(
-            {codec_name(codec): n for codec, n in _iter_nonzero(codec_counts[i])}
+            {
+                codec_name(codec): n_batches
+                for codec, n_batches in _iter_nonzero_counts(codec_counts[log_index])
+            }
         )
         log_statistics.magics = Counter(
-            {str(magic): n for magic, n in _iter_nonzero(magic_counts[i])}
+            {
+                str(magic): n_batches
+                for magic, n_batches in _iter_nonzero_counts(magic_counts[log_index])
+            }
         )
-        log_statistics.record_buckets = record_bucket_counts[i]
-        log_statistics.byte_buckets = byte_bucket_counts[i]
+        log_statistics.record_buckets = record_bucket_counts[log_index]
+        log_statistics.byte_buckets = byte_bucket_counts[log_index]
 
 
 def _iter_log_slices(log_of_row: IntArray) -> Iterator[tuple[int, slice]]:
     """Each log with rows, and the slice of its rows."""
-    ends = [*(np.flatnonzero(np.diff(log_of_row)) + 1).tolist(), len(log_of_row)]
-    for first, end in pairwise([0, *ends]) if len(log_of_row) else ():
-        yield int(log_of_row[first]), slice(first, end)
+    slice_ends = [*(np.flatnonzero(np.diff(log_of_row)) + 1).tolist(), len(log_of_row)]
+    for slice_start, slice_end in pairwise([0, *slice_ends]) if len(log_of_row) else ():
+        yield int(log_of_row[slice_start]), slice(slice_start, slice_end)
 
 
-def _iter_nonzero(counts: IntArray) -> Iterator[tuple[int, int]]:
+def _iter_nonzero_counts(count_by_value: IntArray) -> Iterator[tuple[int, int]]:
     """The values with a count above zero, and their counts."""
-    for value in np.flatnonzero(counts).tolist():
-        yield value, int(counts[value])
+    for value in np.flatnonzero(count_by_value).tolist():
+        yield value, int(count_by_value[value])
 
 
 def _bucket_numbers(values: IntArray) -> IntArray:
     """The bucket of each value: 0, 1, 2, 3–4, 5–8, …"""
-    numbers = np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64) + (values > 0)
-    clipped: IntArray = numbers.clip(0, N_BUCKETS - 1)
-    return clipped
+    bucket_numbers = np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64) + (values > 0)
+    clipped_numbers: IntArray = bucket_numbers.clip(0, N_HISTOGRAM_BUCKETS - 1)
+    return clipped_numbers
 
 
-def _histogram(counts: IntArray) -> list[list[int]]:
+def _histogram_pairs(bucket_counts: IntArray) -> list[list[int]]:
     """The largest value and the count of each bucket that is not empty."""
     return [
-        [0 if bucket == 0 else 1 << (bucket - 1), int(counts[bucket])]
-        for bucket in np.flatnonzero(counts).tolist()
+        [0 if bucket == 0 else 1 << (bucket - 1), int(bucket_counts[bucket])]
+        for bucket in np.flatnonzero(bucket_counts).tolist()
     ]

@@ -19,12 +19,12 @@ from kfmt_cli.render.sinks.sink import (
 from kfmt_cli.rows.column import LocationSource
 from kfmt_cli.rows.documents import FINDING_ROW, SUPPRESSED_FINDINGS_ROW, build_members
 from kfmt_cli.rows.file_result import FileResult, FileResultType
-from kfmt_cli.rows.types.finding_row import finding_row, suppressed_row
+from kfmt_cli.rows.types.finding_row import finding_row, suppressed_findings_row
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
 
-RESULT_TABLE = "file"  # the type of a file's result
+RESULT_TYPE_NAME = "file"  # the type of a file's result
 
 
 class CsvSink(Sink):
@@ -36,28 +36,30 @@ class CsvSink(Sink):
     writes_small_logs = True
     mixes_types = False
 
-    def __init__(self, out: OutputStreams, display_options: DisplayOptions | None = None) -> None:
-        super().__init__(out, display_options)
+    def __init__(
+        self, streams: OutputStreams, display_options: DisplayOptions | None = None
+    ) -> None:
+        super().__init__(streams, display_options)
         self._table_name = self.display_options.table
         self._last_heading = ""
         self._omitted_types: set[str] = set()
 
-    def _accepts(self, name: str) -> bool:
+    def _accepts_type(self, type_name: str) -> bool:
         """Whether the table contains rows of this type; notes each omitted type once."""
-        self._table_name = self._table_name or name
-        if name != self._table_name and name not in self._omitted_types:
-            self._omitted_types.add(name)
+        self._table_name = self._table_name or type_name
+        if type_name != self._table_name and type_name not in self._omitted_types:
+            self._omitted_types.add(type_name)
             if not self.display_options.table:
-                hint = f"{name} omitted; use --table {name} to write it"
-                self.note(f"kfmt: CSV holds one table: {hint}\n")
-        return name == self._table_name
+                omission_text = f"{type_name} omitted; use --table {type_name} to write it"
+                self.write_to_stderr(f"kfmt: CSV holds one table: {omission_text}\n")
+        return type_name == self._table_name
 
-    def _write_heading(self, names: Iterable[str]) -> None:
+    def _write_heading(self, column_names: Iterable[str]) -> None:
         """Write the heading unless it repeats the last one."""
-        line = format_csv_line(names)
-        if line != self._last_heading:
-            self.write_line(line)
-            self._last_heading = line
+        heading_line = format_csv_line(column_names)
+        if heading_line != self._last_heading:
+            self.write_line(heading_line)
+            self._last_heading = heading_line
 
     def begin_rows(
         self, file_heading: FileHeading, outer_type: RowType, inner_type: RowType | None = None
@@ -65,13 +67,15 @@ class CsvSink(Sink):
         from kfmt_cli.render.row_templates import csv_column_names
         from kfmt_cli.render.sinks.csv_rows import CsvRowWriter
 
-        only_outer = self.display_options.table == outer_type.name
-        row_type = outer_type if only_outer or inner_type is None else inner_type
-        if not self._accepts(row_type.name):
+        writes_only_outer = self.display_options.table == outer_type.name
+        row_type = outer_type if writes_only_outer or inner_type is None else inner_type
+        if not self._accepts_type(row_type.name):
             return NullRowWriter()
         self._write_heading(csv_column_names(row_type))
-        files = file_heading.files or (file_heading.file,)
-        return CsvRowWriter(files, self.display_options.bytes_mode, only_outer=only_outer)
+        file_names = file_heading.files or (file_heading.file,)
+        return CsvRowWriter(
+            file_names, self.display_options.bytes_mode, writes_only_outer=writes_only_outer
+        )
 
     def write_finding(self, finding: Finding) -> None:
         if self._table_name == FINDING_ROW.name:
@@ -82,26 +86,26 @@ class CsvSink(Sink):
     def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
         if self._table_name == SUPPRESSED_FINDINGS_ROW.name:
             self.write_document(
-                SUPPRESSED_FINDINGS_ROW, suppressed_row(file, code, n_suppressed), ()
+                SUPPRESSED_FINDINGS_ROW, suppressed_findings_row(file, code, n_suppressed), ()
             )
         else:
             self.write_suppressed_to_stderr(code, n_suppressed)
 
     def begin_results(self, type_: FileResultType) -> None:
         del type_
-        self._table_name = self._table_name or RESULT_TABLE
+        self._table_name = self._table_name or RESULT_TYPE_NAME
 
     def write_result(self, result: FileResult) -> None:
-        if self._accepts(RESULT_TABLE):
-            row = with_location(result.to_row(), LocationSource.FILE)
-            self._write_heading(row)
-            self.write_line(format_csv_line(row.values()))
+        if self._accepts_type(RESULT_TYPE_NAME):
+            result_members = with_location(result.to_row(), LocationSource.FILE)
+            self._write_heading(result_members)
+            self.write_line(format_csv_line(result_members.values()))
 
     def write_document(
         self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]
     ) -> None:
         del lines
-        if self._accepts(type_.name):
+        if self._accepts_type(type_.name):
             member_values = with_location(build_members(type_, row), type_.location_source)
             self._write_heading(type_.member_names)
             self.write_line(format_csv_line(map(member_values.get, type_.member_names)))

@@ -20,9 +20,11 @@ class CsvRowWriter(RowWriter):
     only_outer: write the outer rows even if there are inner ones.
     """
 
-    def __init__(self, files: Sequence[str], bytes_mode: str, *, only_outer: bool = False) -> None:
+    def __init__(
+        self, files: Sequence[str], bytes_mode: str, *, writes_only_outer: bool = False
+    ) -> None:
         self._files = files
-        self._only_outer = only_outer
+        self._writes_only_outer = writes_only_outer
         self._bytes_mode = bytes_mode
         self._cached_template = cache(self._build_template)
 
@@ -32,9 +34,9 @@ class CsvRowWriter(RowWriter):
 
     def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
         selected_rows = rows.outer
-        if rows.inner is not None and not self._only_outer:
+        if rows.inner is not None and not self._writes_only_outer:
             selected_rows = rows.inner
-            first_row, end_row = rows.inner_bounds(first_row, end_row)
+            first_row, end_row = rows.inner_range(first_row, end_row)
         template = self._cached_template(
             selected_rows.type, tuple(selected_rows.table.index_by_name)
         )

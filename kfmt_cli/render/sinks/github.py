@@ -6,9 +6,9 @@ from __future__ import annotations
 from kfmt_cli.core.urls import is_url
 from kfmt_cli.findings.finding import Finding, FindingCode, Severity
 from kfmt_cli.render.finding import finding_consequences
-from kfmt_cli.render.sinks.repository import locate_message, path_in_repository
+from kfmt_cli.render.sinks.repository import format_located_message, path_in_repository
 from kfmt_cli.render.sinks.sink import Sink
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 
 _LEVEL_BY_SEVERITY = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -16,33 +16,36 @@ _LEVEL_BY_SEVERITY = {Severity.ERROR: "error", Severity.WARNING: "warning", Seve
 class GitHubSink(Sink):
     """Workflow commands: `::error file=…,title=…::message`."""
 
-    only_findings = True
+    has_only_findings = True
 
     def write_finding(self, finding: Finding) -> None:
-        location = "" if finding.position is None else f"byte {finding.position}: "
-        details = "".join(
+        position_text = "" if finding.position is None else f"byte {finding.position}: "
+        consequences_text = "".join(
             f"\n{label}: {text}" for label, text in finding_consequences(finding.code)
         )
-        self._write_annotation(finding.code, finding.file, f"{location}{finding.message}{details}")
+        self._write_annotation(
+            finding.code, finding.file, f"{position_text}{finding.message}{consequences_text}"
+        )
 
     def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
         self._write_annotation(code, file, f"{n_suppressed} more findings of this kind")
 
     def _write_annotation(self, code: FindingCode, file: str, message: str) -> None:
-        level = _LEVEL_BY_SEVERITY[code.severity]
+        annotation_level = _LEVEL_BY_SEVERITY[code.severity]
         path, _ = path_in_repository(file)
-        properties = f"title={_escape_property(code.name)}"
+        properties_text = f"title={_escape_property(code.name)}"
         if not is_url(path):  # GitHub shows files of the repository
-            properties = f"file={_escape_property(path)},line=1,{properties}"
+            properties_text = f"file={_escape_property(path)},line=1,{properties_text}"
         self.write_line(
-            f"::{level} {properties}::{_escape_data(locate_message(path, file, message))}\n"
+            f"::{annotation_level} "
+            f"{properties_text}::{_escape_message(format_located_message(path, file, message))}\n"
         )
 
 
-def _escape_data(text: str) -> str:
-    lines = (escape_terminal(line).replace("%", "%25") for line in text.split("\n"))
+def _escape_message(text: str) -> str:
+    lines = (escape_unprintable(line).replace("%", "%25") for line in text.split("\n"))
     return "%0A".join(lines)
 
 
 def _escape_property(text: str) -> str:
-    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")

@@ -18,7 +18,7 @@ class JsonSink(ObjectSink):
 
     writes_small_logs = True
 
-    def format_line(self, row: JsonObject) -> str:
+    def format_object(self, row: JsonObject) -> str:
         return json_text(row) + "\n"
 
     def begin_rows(

@@ -52,20 +52,24 @@ class JsonRowWriter(RowWriter):
         return outer_template, inner_template
 
     def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
-        outer, inner = rows.outer, rows.inner
-        if inner is None:
+        outer_rows, inner_rows = rows.outer, rows.inner
+        if inner_rows is None:
             template, _ = self._cached_templates(
-                outer.type, None, (), (tuple(outer.table.index_by_name),)
+                outer_rows.type, None, (), (tuple(outer_rows.table.index_by_name),)
             )
-            return render_rows(template, outer, first_row, end_row)
-        column_names = tuple(outer.table.index_by_name), tuple(inner.table.index_by_name)
-        constant_columns = find_constant_columns(inner.table, self._often_constant_names)
+            return render_rows(template, outer_rows, first_row, end_row)
+        column_names = tuple(outer_rows.table.index_by_name), tuple(inner_rows.table.index_by_name)
+        constant_columns = find_constant_columns(inner_rows.table, self._often_constant_names)
         outer_template, inner_template = self._cached_templates(
-            outer.type, inner.type, constant_columns, column_names
+            outer_rows.type, inner_rows.type, constant_columns, column_names
         )
         assert inner_template is not None
         return render_nested_rows(
-            (outer_template, outer), (inner_template, inner), rows.inner_ends, first_row, end_row
+            (outer_template, outer_rows),
+            (inner_template, inner_rows),
+            rows.inner_ends,
+            first_row,
+            end_row,
         )
 
 
@@ -91,9 +95,13 @@ def find_constant_columns(table: Table, column_names: tuple[str, ...]) -> Consta
     if not len(table):
         return ()
     constant_columns = []
-    for name in column_names:
-        values = table[name]
-        value = int(values[0])
-        if -1 <= value <= 2 and values[-1] == value and (values == value).all():
-            constant_columns.append((name, value))
+    for column_name in column_names:
+        column_values = table[column_name]
+        constant_value = int(column_values[0])
+        if (
+            -1 <= constant_value <= 2
+            and column_values[-1] == constant_value
+            and (column_values == constant_value).all()
+        ):
+            constant_columns.append((column_name, constant_value))
     return tuple(constant_columns)

@@ -14,56 +14,60 @@ from kfmt_cli.rows.file_result import FileResult, RunSummary
 class JUnitSink(Sink):
     """Suites in the order of the results; warnings and notes become the output of passed cases."""
 
-    only_findings = True
+    has_only_findings = True
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
-        self._suite: FileResult | None = None
-        self._cases: list[str] = []
+        self._suite_result: FileResult | None = None
+        self._case_texts: list[str] = []
         self._n_failures = 0
         self._has_begun = False
 
     def write_result(self, result: FileResult) -> None:
         self._end_suite()
-        self._suite = result
+        self._suite_result = result
 
     def write_finding(self, finding: Finding) -> None:
         code = finding.code
-        lines = [
+        message_lines = [
             finding.message,
             *(f"{label}: {text}" for label, text in finding_consequences(code)),
         ]
-        location = "" if finding.position is None else f" byte {finding.position}"
-        text = _xml_text(f"{finding.file}{location}\n" + "\n".join(lines))
-        name = _xml_attribute(f"{code.name} {finding.file}{location}")
-        case = self._open_case(name, finding.file)
+        position_text = "" if finding.position is None else f" byte {finding.position}"
+        message_text = _xml_text(f"{finding.file}{position_text}\n" + "\n".join(message_lines))
+        case_name = _xml_attribute(f"{code.name} {finding.file}{position_text}")
+        case_text = self._case_opening_tag(case_name, finding.file)
         if code.severity is Severity.ERROR:
             self._n_failures += 1
-            attributes = (
+            failure_attributes = (
                 f"message={_xml_attribute(finding.message)} type={_xml_attribute(code.name)}"
             )
-            case += f"      <failure {attributes}>{text}</failure>\n"
+            case_text += f"      <failure {failure_attributes}>{message_text}</failure>\n"
         else:
-            case += f"      <system-out>{code.severity.value}: {text}</system-out>\n"
-        self._cases.append(case + "    </testcase>\n")
+            case_text += f"      <system-out>{code.severity.value}: {message_text}</system-out>\n"
+        self._case_texts.append(case_text + "    </testcase>\n")
 
     def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
-        name = _xml_attribute(f"{n_suppressed} more {code.name} {file}")
-        case = self._open_case(name, file)
+        case_name = _xml_attribute(f"{n_suppressed} more {code.name} {file}")
+        case_text = self._case_opening_tag(case_name, file)
         if code.severity is Severity.ERROR:
             self._n_failures += 1
-            case += f"      <failure message={name} type={_xml_attribute(code.name)}></failure>\n"
-        self._cases.append(case + "    </testcase>\n")
+            case_text += (
+                f"      <failure message={case_name} type={_xml_attribute(code.name)}></failure>\n"
+            )
+        self._case_texts.append(case_text + "    </testcase>\n")
 
-    def _open_case(self, name: str, file: str) -> str:
-        """The opening tag of a case. name: the name, already quoted as an attribute."""
+    def _case_opening_tag(self, case_name: str, file: str) -> str:
+        """The opening tag of a case. case_name: the name, already quoted as an attribute."""
         path, _ = path_in_repository(file)
-        attributes = f"classname={_xml_attribute(self._suite_name)} file={_xml_attribute(path)}"
-        return f'    <testcase name={name} {attributes} time="0">\n'
+        case_attributes = (
+            f"classname={_xml_attribute(self._suite_name)} file={_xml_attribute(path)}"
+        )
+        return f'    <testcase name={case_name} {case_attributes} time="0">\n'
 
     @property
     def _suite_name(self) -> str:
-        return "kfmt" if self._suite is None else self._suite.file
+        return "kfmt" if self._suite_result is None else self._suite_result.file
 
     def _begin_document(self) -> None:
         if not self._has_begun:
@@ -74,16 +78,18 @@ class JUnitSink(Sink):
 
     def _end_suite(self) -> None:
         self._begin_document()
-        if self._suite is None:
+        if self._suite_result is None:
             return
-        name = _xml_attribute(self._suite_name)
-        cases = self._cases or [
-            f'    <testcase name="no finding" classname={name} time="0"></testcase>\n'
+        suite_name = _xml_attribute(self._suite_name)
+        case_texts = self._case_texts or [
+            f'    <testcase name="no finding" classname={suite_name} time="0"></testcase>\n'
         ]
-        counts_text = f'tests="{len(cases)}" failures="{self._n_failures}" errors="0" skipped="0"'
-        self.write_line(f'  <testsuite name={name} {counts_text} time="0">\n')
-        self.write_line("".join(cases) + "  </testsuite>\n")
-        self._cases, self._n_failures, self._suite = [], 0, None
+        counts_text = (
+            f'tests="{len(case_texts)}" failures="{self._n_failures}" errors="0" skipped="0"'
+        )
+        self.write_line(f'  <testsuite name={suite_name} {counts_text} time="0">\n')
+        self.write_line("".join(case_texts) + "  </testsuite>\n")
+        self._case_texts, self._n_failures, self._suite_result = [], 0, None
 
     def write_summary(self, summary: RunSummary) -> None:
         del summary
@@ -91,7 +97,7 @@ class JUnitSink(Sink):
         self.write_line("</testsuites>\n")
 
 
-def _escape_control(text: str) -> str:
+def _escape_control_chars(text: str) -> str:
     """Text with the characters escaped that XML does not allow."""
     return "".join(
         char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text
@@ -99,8 +105,8 @@ def _escape_control(text: str) -> str:
 
 
 def _xml_text(text: str) -> str:
-    return escape(_escape_control(text))
+    return escape(_escape_control_chars(text))
 
 
 def _xml_attribute(text: str) -> str:
-    return quoteattr(_escape_control(text))
+    return quoteattr(_escape_control_chars(text))

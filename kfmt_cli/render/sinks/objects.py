@@ -16,7 +16,7 @@ from kfmt_cli.render.sinks.sink import FileHeading, RowWriter, Sink
 from kfmt_cli.rows.column import LocationSource, RowType
 from kfmt_cli.rows.documents import FINDING_ROW, SUPPRESSED_FINDINGS_ROW, build_members
 from kfmt_cli.rows.file_result import FileResult, RunSummary
-from kfmt_cli.rows.types.finding_row import finding_row, suppressed_row
+from kfmt_cli.rows.types.finding_row import finding_row, suppressed_findings_row
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.columnar_rows import ColumnarRows, JsonObject, NestedRows
@@ -26,7 +26,7 @@ class ObjectSink(Sink, ABC):
     """A format that writes plain objects, including findings."""
 
     @abstractmethod
-    def format_line(self, row: JsonObject) -> str:
+    def format_object(self, row: JsonObject) -> str:
         """An object, whose first member is `type`, as text with a line end."""
 
     def begin_rows(
@@ -39,48 +39,50 @@ class ObjectSink(Sink, ABC):
         self.write_document(FINDING_ROW, finding_row(finding), ())
 
     def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
-        self.write_document(SUPPRESSED_FINDINGS_ROW, suppressed_row(file, code, n_suppressed), ())
+        self.write_document(
+            SUPPRESSED_FINDINGS_ROW, suppressed_findings_row(file, code, n_suppressed), ()
+        )
 
     def write_result(self, result: FileResult) -> None:
         self.write_line(
-            self.format_line(
+            self.format_object(
                 {"type": "file", **with_location(result.to_row(), LocationSource.FILE)}
             )
         )
 
     def write_summary(self, summary: RunSummary) -> None:
-        self.write_line(self.format_line({"type": "summary", **summary.to_row()}))
+        self.write_line(self.format_object({"type": "summary", **summary.to_row()}))
 
     def write_document(
         self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]
     ) -> None:
         del lines
-        self.write_line(self.format_line(_build_object(type_, build_members(type_, row))))
+        self.write_line(self.format_object(_build_typed_object(type_, build_members(type_, row))))
 
 
-def _build_object(type_: RowType, member_values: JsonObject) -> JsonObject:
+def _build_typed_object(type_: RowType, member_values: JsonObject) -> JsonObject:
     return {"type": type_.name, **with_location(member_values, type_.location_source)}
 
 
 class ObjectRowWriter(RowWriter):
     """Writes the rows of one file."""
 
-    def __init__(self, sink: ObjectSink, file: str) -> None:
+    def __init__(self, sink: ObjectSink, file_name: str) -> None:
         self._sink = sink
-        self._file = file
+        self._file_name = file_name
 
     def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
-        for i, outer_row in enumerate(
+        for outer_row_index, outer_row in enumerate(
             self._iter_objects(rows.outer.slice_rows(first_row, end_row)), first_row
         ):
-            yield memoryview(self._sink.format_line(outer_row).encode())
+            yield memoryview(self._sink.format_object(outer_row).encode())
             if rows.inner is not None:
-                inner_start, inner_end = rows.inner_bounds(i, i + 1)
+                inner_start, inner_end = rows.inner_range(outer_row_index, outer_row_index + 1)
                 for inner_row in self._iter_objects(rows.inner.slice_rows(inner_start, inner_end)):
-                    yield memoryview(self._sink.format_line(inner_row).encode())
+                    yield memoryview(self._sink.format_object(inner_row).encode())
 
     def _iter_objects(self, columnar_rows: ColumnarRows) -> Iterator[JsonObject]:
-        from kfmt_cli.rows.columnar_rows import iter_objects
+        from kfmt_cli.rows.columnar_rows import iter_json_objects
 
-        for row in iter_objects(columnar_rows, self._sink.display_options.bytes_mode):
-            yield _build_object(columnar_rows.type, {"file": self._file, **row})
+        for row in iter_json_objects(columnar_rows, self._sink.display_options.bytes_mode):
+            yield _build_typed_object(columnar_rows.type, {"file": self._file_name, **row})

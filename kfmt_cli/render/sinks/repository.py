@@ -27,14 +27,14 @@ def path_in_repository(file: str) -> tuple[str, bool]:
         return file, False
     path = Path(absolute_path(file))
     if not path.exists():
-        log = path.with_suffix(".log")
-        parents = (parent for parent in path.parents if parent.exists())
-        path = log if log.exists() else next(parents, path)
+        log_path = path.with_suffix(".log")
+        existing_parents = (parent for parent in path.parents if parent.exists())
+        path = log_path if log_path.exists() else next(existing_parents, path)
     if path.is_relative_to(repository_root()):
         return path.relative_to(repository_root()).as_posix(), True
     return path.as_posix(), False
 
 
-def locate_message(path: str, file: str, message: str) -> str:
+def format_located_message(path: str, file: str, message: str) -> str:
     """The message for a finding shown at `path`, prefixed with `file` if its name differs."""
     return message if path.endswith(os.path.basename(file)) else f"{file}: {message}"  # noqa: PTH119

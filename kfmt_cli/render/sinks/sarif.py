@@ -10,7 +10,11 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.urls import is_url
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.render.finding import finding_consequences
-from kfmt_cli.render.sinks.repository import locate_message, path_in_repository, repository_root
+from kfmt_cli.render.sinks.repository import (
+    format_located_message,
+    path_in_repository,
+    repository_root,
+)
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.file_result import RunSummary
 
@@ -21,7 +25,7 @@ SCHEMA_URL = "https://json.schemastore.org/sarif-2.1.0.json"
 class SarifSink(Sink):
     """One run: results as they arrive, then the rules."""
 
-    only_findings = True
+    has_only_findings = True
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
@@ -51,14 +55,14 @@ class SarifSink(Sink):
             "artifactLocation": artifact_location,
             "region": region,
         }
-        result = {
+        sarif_result = {
             "ruleId": code.name,
             "level": code.severity.value,
-            "message": {"text": locate_message(path, file, message)},
+            "message": {"text": format_located_message(path, file, message)},
             "locations": [{"physicalLocation": physical_location}],
         }
         self._begin_document()
-        self.write_line(f"{',' if self._n_results else ''}\n{json_text(result)}")
+        self.write_line(f"{',' if self._n_results else ''}\n{json_text(sarif_result)}")
         self._n_results += 1
 
     def _begin_document(self) -> None:
@@ -71,20 +75,20 @@ class SarifSink(Sink):
         driver = {
             "name": "kfmt",
             "version": __version__,
-            "rules": [_rule(code) for code in self._code_by_name.values()],
+            "rules": [_describe_rule(code) for code in self._code_by_name.values()],
         }
-        bases = {ROOT_BASE_ID: {"uri": f"{repository_root().as_uri()}/"}}
-        self.write_line(f'\n],"originalUriBaseIds":{json_text(bases)},')
+        uri_bases = {ROOT_BASE_ID: {"uri": f"{repository_root().as_uri()}/"}}
+        self.write_line(f'\n],"originalUriBaseIds":{json_text(uri_bases)},')
         self.write_line(f'"tool":{json_text({"driver": driver})}}}]}}\n')
 
 
-def _rule(code: FindingCode) -> dict[str, Any]:
-    details = "\n".join(f"{label}: {text}" for label, text in finding_consequences(code))
+def _describe_rule(code: FindingCode) -> dict[str, Any]:
+    consequences_text = "\n".join(f"{label}: {text}" for label, text in finding_consequences(code))
     return {
         "id": code.name,
         "shortDescription": {"text": code.meaning},
-        "fullDescription": {"text": details or code.meaning},
-        "help": {"text": f"{details or code.meaning}\nSee kfmt explain {code.name}."},
+        "fullDescription": {"text": consequences_text or code.meaning},
+        "help": {"text": f"{consequences_text or code.meaning}\nSee kfmt explain {code.name}."},
         "helpUri": f"urn:kfmt:finding:{code.name}",
         "defaultConfiguration": {"level": code.severity.value},
     }

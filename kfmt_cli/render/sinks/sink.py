@@ -85,7 +85,7 @@ class FileHeading:
     """A file whose rows follow."""
 
     file: str
-    size: int | None = None
+    file_bytes: int | None = None
     """The size in bytes, None for a stream."""
     base_offset: int | None = None
     """The offset in the file's name."""
@@ -93,7 +93,7 @@ class FileHeading:
     """Other details from the file's name."""
     row_nouns: tuple[str, str] = ("entry", "entries")
     """Singular and plural of the noun for a row."""
-    title: tuple[str, ...] = ()
+    title_lines: tuple[str, ...] = ()
     """Lines shown to people in place of the file's name."""
     files: tuple[str, ...] = ()
     """For formats that write small logs together: the files, to which the rows refer by
@@ -128,21 +128,23 @@ class NullRowWriter(RowWriter):
 class Sink:
     """One output format, for one run of a command; omits everything that it has no method for.
 
-    for_people: omits details and writes text for people. writes_small_logs: can write the rows of
-    many small files together. mixes_types: rows of different types may alternate. only_findings:
-    contains only findings, for programs that show them.
+    is_for_people: omits details and writes text for people. writes_small_logs: can write the rows
+    of many small files together. mixes_types: rows of different types may alternate.
+    has_only_findings: contains only findings, for programs that show them.
     """
 
-    for_people: ClassVar[bool] = False
+    is_for_people: ClassVar[bool] = False
     writes_small_logs: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = True
-    only_findings: ClassVar[bool] = False
+    has_only_findings: ClassVar[bool] = False
 
-    def __init__(self, out: OutputStreams, display_options: DisplayOptions | None = None) -> None:
-        self.out = out
+    def __init__(
+        self, streams: OutputStreams, display_options: DisplayOptions | None = None
+    ) -> None:
+        self.streams = streams
         self.display_options = display_options or DisplayOptions()
         self._buffered_texts: list[str] = []
-        self._flush_time = 0.0
+        self._flush_seconds = 0.0
 
     # Text.
 
@@ -150,21 +152,21 @@ class Sink:
         """Write text to standard output, with a short delay so that many lines are written
         together."""
         self._buffered_texts.append(text)
-        now = time.monotonic()
-        if now - self._flush_time > MAX_FLUSH_DELAY_SECONDS:
-            self.flush()
-            self._flush_time = now
+        now_seconds = time.monotonic()
+        if now_seconds - self._flush_seconds > MAX_FLUSH_DELAY_SECONDS:
+            self.flush_texts()
+            self._flush_seconds = now_seconds
 
-    def flush(self) -> None:
+    def flush_texts(self) -> None:
         """Write the buffered text."""
-        self.out.write_text("".join(self._buffered_texts))
+        self.streams.write_text("".join(self._buffered_texts))
         self._buffered_texts.clear()
 
-    def note(self, text: str) -> None:
+    def write_to_stderr(self, text: str) -> None:
         """Write text to standard error, after all earlier output."""
         if text:
-            self.flush()
-            self.out.write_error(text)
+            self.flush_texts()
+            self.streams.write_error(text)
 
     def write_hint(self, text: str, style: str = "dim") -> None:
         """Write a line that only people need."""
@@ -195,11 +197,13 @@ class Sink:
 
     def write_finding_to_stderr(self, finding: Finding) -> None:
         """Write a finding to standard error."""
-        self.note(format_finding(finding, self.out.err_theme, self.out.err_width))
+        self.write_to_stderr(
+            format_finding(finding, self.streams.err_theme, self.streams.err_width)
+        )
 
     def write_suppressed_to_stderr(self, code: FindingCode, n_suppressed: int) -> None:
         """Write to standard error how many findings of a kind are not shown."""
-        self.note(format_suppressed(code, n_suppressed))
+        self.write_to_stderr(format_suppressed(code, n_suppressed))
 
     def begin_results(self, type_: FileResultType) -> None:
         """Announce results of this type; from here on, findings for people are grouped."""

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.render.finding_groups import FindingGroups
 from kfmt_cli.render.sinks.sink import FileHeading, RowWriter, Sink
-from kfmt_cli.render.style import append_details, escape_terminal, fit_lines, format_grouped
+from kfmt_cli.render.style import (
+    details_after_name,
+    escape_unprintable,
+    format_thousands,
+    wrap_long_lines,
+)
 from kfmt_cli.render.tables.result_table import ResultTable
 from kfmt_cli.rows.file_result import FileResult, FileResultType, RunSummary
 
@@ -23,13 +28,13 @@ class TableSink(Sink):
     are its result. Otherwise they go to standard error as they arrive.
     """
 
-    for_people = True
+    is_for_people = True
     _result_table: ResultTable | None = None
     _finding_groups: FindingGroups | None = None
     _has_rows = False
 
     def write_hint(self, text: str, style: str = "dim") -> None:
-        self.write_line(self.out.theme.paint(style, text) + "\n")
+        self.write_line(self.streams.theme.paint(style, text) + "\n")
 
     def begin_rows(
         self, file_heading: FileHeading, outer_type: RowType, inner_type: RowType | None = None
@@ -41,23 +46,31 @@ class TableSink(Sink):
         self.write_line(("\n" if self._has_rows else "") + self._format_title(file_heading))
         self._has_rows = True
         return (BatchRowWriter if outer_type is BATCH_ROW else TableRowWriter)(
-            file_heading, self.display_options, self.out
+            file_heading, self.display_options, self.streams
         )
 
     def _format_title(self, file_heading: FileHeading) -> str:
         """The lines above a table; never shortens the file's path, as people paste it."""
         if not file_heading.file:
             return ""
-        title_lines = [escape_terminal(line) for line in file_heading.title or (file_heading.file,)]
-        details = (
-            "" if file_heading.size is None else f"   {format_grouped(file_heading.size)} bytes"
+        title_lines = [
+            escape_unprintable(line) for line in file_heading.title_lines or (file_heading.file,)
+        ]
+        details_text = (
+            ""
+            if file_heading.file_bytes is None
+            else f"   {format_thousands(file_heading.file_bytes)} bytes"
         )
-        details += (
+        details_text += (
             "" if file_heading.base_offset is None else f"   base offset {file_heading.base_offset}"
         )
-        details += "".join(f"   {note}" for note in file_heading.notes)
-        lines = "\n".join(self.out.theme.paint("bold", name) for name in title_lines)
-        return f"{lines}{append_details(title_lines[-1], details, self.out.width)}\n"
+        details_text += "".join(f"   {note}" for note in file_heading.notes)
+        title_text = "\n".join(
+            self.streams.theme.paint("bold", title_line) for title_line in title_lines
+        )
+        return (
+            f"{title_text}{details_after_name(title_lines[-1], details_text, self.streams.width)}\n"
+        )
 
     def begin_results(self, type_: FileResultType) -> None:
         self._result_table = ResultTable(type_, self.display_options.lists_all)
@@ -69,29 +82,31 @@ class TableSink(Sink):
         if self._finding_groups is None:
             self.write_finding_to_stderr(finding)
         else:
-            self._finding_groups.add(finding)
+            self._finding_groups.add_finding(finding)
 
     def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
         del file
         if self._finding_groups is None:
             self.write_suppressed_to_stderr(code, n_suppressed)
         else:
-            self._finding_groups.add_suppressed(code, n_suppressed)
+            self._finding_groups.add_suppressed_count(code, n_suppressed)
 
     def end_findings(self) -> None:
         if self._finding_groups is None:
             return
         if self.display_options.shows_findings:
             self.write_line(
-                "".join(self._finding_groups.drain_lines(self.out.theme, self.out.width))
+                "".join(self._finding_groups.drain_lines(self.streams.theme, self.streams.width))
             )
         else:
-            self.note(
-                "".join(self._finding_groups.drain_lines(self.out.err_theme, self.out.err_width))
+            self.write_to_stderr(
+                "".join(
+                    self._finding_groups.drain_lines(self.streams.err_theme, self.streams.err_width)
+                )
             )
 
     def write_result(self, result: FileResult) -> None:
-        self._require_result_table(result.type).add(result)
+        self._require_result_table(result.type).add_result(result)
 
     def _require_result_table(self, type_: FileResultType) -> ResultTable:
         if self._result_table is None:
@@ -101,9 +116,13 @@ class TableSink(Sink):
 
     def write_summary(self, summary: RunSummary) -> None:
         self.end_findings()
-        width = None if self.display_options.wide else self.out.width
+        width = None if self.display_options.wide else self.streams.width
         self.write_line(
-            "".join(self._require_result_table(summary.type).lines(summary, self.out.theme, width))
+            "".join(
+                self._require_result_table(summary.type).format_lines(
+                    summary, self.streams.theme, width
+                )
+            )
         )
 
     def write_document(
@@ -111,5 +130,7 @@ class TableSink(Sink):
     ) -> None:
         del type_, row
         self.write_line(
-            fit_lines("".join(lines), None if self.display_options.wide else self.out.width)
+            wrap_long_lines(
+                "".join(lines), None if self.display_options.wide else self.streams.width
+            )
         )

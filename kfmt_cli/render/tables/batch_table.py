@@ -9,7 +9,7 @@ import numpy as np
 
 from kfmt_cli.core.table import Table, TableColumn
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.render.tables.columns import StreamedColumn, number_width, write_or_dash
+from kfmt_cli.render.tables.columns import StreamedColumn, number_width, write_when_equal_or_dash
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.batch import BATCH_ROW
@@ -67,104 +67,117 @@ def _offsets_width(batches: DisplayedBatches) -> int:
 
 
 def _write_offsets(builder: TemplateBuilder) -> None:
-    with builder.when("single", 0):
-        builder.number("base_offset")
-        builder.literal("–")
-    with builder.when("single", 2):
-        builder.literal("…")
-    builder.number("last_offset")
+    with builder.when_equal("single", 0):
+        builder.write_number("base_offset")
+        builder.write_literal("–")
+    with builder.when_equal("single", 2):
+        builder.write_literal("…")
+    builder.write_number("last_offset")
 
 
-def _write_count(builder: TemplateBuilder) -> None:
-    with builder.when("is_v2", 1):
-        builder.grouped("records_count")
-    with builder.when("is_v2", 0):
-        with builder.when("compression", 0):
-            builder.literal("1")
-        with builder.unless("compression", 0):
-            builder.literal("–")
+def _write_record_count(builder: TemplateBuilder) -> None:
+    with builder.when_equal("is_v2", 1):
+        builder.write_grouped_number("records_count")
+    with builder.when_equal("is_v2", 0):
+        with builder.when_equal("compression", 0):
+            builder.write_literal("1")
+        with builder.unless_equal("compression", 0):
+            builder.write_literal("–")
 
 
 def _write_codec(builder: TemplateBuilder) -> None:
-    with builder.unless("compression", 0):
-        builder.literal(builder.theme.flag, 0)
-    builder.choice("compression", list(CODEC_NAMES), ("", ""))
-    with builder.unless("compression", 0):
-        builder.literal(builder.theme.reset, 0)
+    with builder.unless_equal("compression", 0):
+        builder.write_literal(builder.theme.flag, 0)
+    builder.write_choice("compression", list(CODEC_NAMES), ("", ""))
+    with builder.unless_equal("compression", 0):
+        builder.write_literal(builder.theme.reset, 0)
 
 
 def _write_flags(builder: TemplateBuilder) -> None:
-    builder.literal(builder.theme.flag, 0)
-    for name, letter, _ in BATCH_FLAGS:
-        with builder.when(name, 1):
-            builder.literal(letter)
-        with builder.unless(name, 1):
-            builder.literal("·")
-    builder.literal(builder.theme.reset, 0)
+    builder.write_literal(builder.theme.flag, 0)
+    for flag_column, letter, _ in BATCH_FLAGS:
+        with builder.when_equal(flag_column, 1):
+            builder.write_literal(letter)
+        with builder.unless_equal(flag_column, 1):
+            builder.write_literal("·")
+    builder.write_literal(builder.theme.reset, 0)
 
 
 def _write_producer(builder: TemplateBuilder) -> None:
-    with write_or_dash(builder, "has_producer"):
-        builder.number("producer_id")
-        builder.literal(" · epoch ")
-        builder.number("producer_epoch")
+    with write_when_equal_or_dash(builder, "has_producer"):
+        builder.write_number("producer_id")
+        builder.write_literal(" · epoch ")
+        builder.write_number("producer_epoch")
 
 
 def _producer_width(batches: DisplayedBatches) -> int:
-    has_producer = batches.has_producer == 1
-    ids, epochs = batches.producer_id[has_producer], batches.producer_epoch[has_producer]
-    return number_width(ids) + len(" · epoch ") + number_width(epochs) if has_producer.any() else 1
+    producer_mask = batches.has_producer == 1
+    producer_ids, producer_epochs = (
+        batches.producer_id[producer_mask],
+        batches.producer_epoch[producer_mask],
+    )
+    return (
+        number_width(producer_ids) + len(" · epoch ") + number_width(producer_epochs)
+        if producer_mask.any()
+        else 1
+    )
 
 
 def _write_sequence(builder: TemplateBuilder) -> None:
-    with builder.unless_none("single_sequence", 2):
-        builder.number("base_sequence")
-    with builder.when("single_sequence", 0):
-        builder.literal("–")
-        builder.number("last_sequence")
+    with builder.unless_null("single_sequence", 2):
+        builder.write_number("base_sequence")
+    with builder.when_equal("single_sequence", 0):
+        builder.write_literal("–")
+        builder.write_number("last_sequence")
 
 
 def _sequence_width(batches: DisplayedBatches) -> int:
-    has_sequence = batches.single_sequence != 2
-    base_sequences = batches.base_sequence[has_sequence]
-    last_sequences = batches.last_sequence[has_sequence]
+    sequence_mask = batches.single_sequence != 2
+    base_sequences = batches.base_sequence[sequence_mask]
+    last_sequences = batches.last_sequence[sequence_mask]
     return (
-        number_width(base_sequences) + 1 + number_width(last_sequences) if has_sequence.any() else 1
+        number_width(base_sequences) + 1 + number_width(last_sequences)
+        if sequence_mask.any()
+        else 1
     )
 
 
 def _write_crc(builder: TemplateBuilder) -> None:
-    with builder.when("crc_valid", 1):
-        builder.styled_literal("good", "✓")
-        builder.literal(" ")
-        builder.hex32("crc")
-    with builder.when("crc_valid", 0):
-        builder.literal(builder.theme.bad + "✗", 1)
-        builder.literal(" ")
-        builder.hex32("crc")
-        builder.literal(builder.theme.reset, 0)
+    with builder.when_equal("crc_valid", 1):
+        builder.write_styled_literal("good", "✓")
+        builder.write_literal(" ")
+        builder.write_hex32("crc")
+    with builder.when_equal("crc_valid", 0):
+        builder.write_literal(builder.theme.bad + "✗", 1)
+        builder.write_literal(" ")
+        builder.write_hex32("crc")
+        builder.write_literal(builder.theme.reset, 0)
 
 
 def _write_crc_and_marker(builder: TemplateBuilder) -> None:
     _write_crc(builder)
-    for control_type, name in enumerate(CONTROL_TYPES):
-        with builder.when("control_type", control_type):
-            builder.literal("  ")
-            builder.styled_literal("flag", name)
+    for control_type, marker_name in enumerate(CONTROL_TYPES):
+        with builder.when_equal("control_type", control_type):
+            builder.write_literal("  ")
+            builder.write_styled_literal("flag", marker_name)
 
 
 def _crc_and_marker_width(batches: DisplayedBatches) -> int:
     control_types = set(batches.control_type.tolist())
-    widths = (2 + len(name) for type_, name in enumerate(CONTROL_TYPES) if type_ in control_types)
-    return CRC_WIDTH + max(widths, default=0)
+    marker_widths = (
+        2 + len(marker_name)
+        for control_type, marker_name in enumerate(CONTROL_TYPES)
+        if control_type in control_types
+    )
+    return CRC_WIDTH + max(marker_widths, default=0)
 
 
-def _grouped_column(name: str) -> StreamedColumn:
+def _grouped_column(column_name: str) -> StreamedColumn:
     return StreamedColumn(
-        name,
-        name.removeprefix("batch_"),
-        lambda batches: number_width(batches[name], is_grouped=True),
-        lambda builder: builder.grouped(name),
+        column_name,
+        column_name.removeprefix("batch_"),
+        lambda batches: number_width(batches[column_name], is_grouped=True),
+        lambda builder: builder.write_grouped_number(column_name),
         hide_rank=2,
         align_right=True,
         may_truncate=True,
@@ -172,29 +185,31 @@ def _grouped_column(name: str) -> StreamedColumn:
 
 
 def _number_column(
-    name: str, heading: str, hide_rank: int, presence_column: str | None = None
+    column_name: str, heading: str, hide_rank: int, presence_column: str | None = None
 ) -> StreamedColumn:
-    def write(builder: TemplateBuilder) -> None:
-        with write_or_dash(builder, presence_column) if presence_column else nullcontext():
-            builder.number(name)
+    def write_cell(builder: TemplateBuilder) -> None:
+        with (
+            write_when_equal_or_dash(builder, presence_column) if presence_column else nullcontext()
+        ):
+            builder.write_number(column_name)
 
     return StreamedColumn(
-        name,
+        column_name,
         heading,
-        lambda batches: number_width(batches[name]),
-        write,
+        lambda batches: number_width(batches[column_name]),
+        write_cell,
         hide_rank,
         align_right=True,
         may_truncate=True,
     )
 
 
-def _time_column(name: str, heading: str, presence_column: str) -> StreamedColumn:
-    def write(builder: TemplateBuilder) -> None:
-        with write_or_dash(builder, presence_column):
-            builder.time(name)
+def _time_column(column_name: str, heading: str, presence_column: str) -> StreamedColumn:
+    def write_cell(builder: TemplateBuilder) -> None:
+        with write_when_equal_or_dash(builder, presence_column):
+            builder.write_time(column_name)
 
-    return StreamedColumn(name, heading, lambda _: TIME_WIDTH, write, hide_rank=20)
+    return StreamedColumn(column_name, heading, lambda _: TIME_WIDTH, write_cell, hide_rank=20)
 
 
 DEFAULT_COLUMNS = (
@@ -214,7 +229,7 @@ DEFAULT_COLUMNS = (
         "records",
         "records",
         lambda batches: number_width(batches.records_count, True),
-        _write_count,
+        _write_record_count,
         3,
         align_right=True,
         may_truncate=True,
@@ -256,7 +271,9 @@ EXTRA_COLUMNS = (
         "timestamp_type",
         "timestamp type",
         lambda _: max(map(len, TIMESTAMP_TYPE_NAMES)),
-        lambda builder: builder.choice("timestamp_type", list(TIMESTAMP_TYPE_NAMES), ("", "")),
+        lambda builder: builder.write_choice(
+            "timestamp_type", list(TIMESTAMP_TYPE_NAMES), ("", "")
+        ),
         hide_rank=13,
         may_truncate=True,
     ),

@@ -12,7 +12,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import Table
 from kfmt_cli.core.times import YEAR_10000_MS
 from kfmt_cli.render.tables.batch_table import TIME_WIDTH
-from kfmt_cli.render.tables.columns import StreamedColumn, number_width, write_or_dash
+from kfmt_cli.render.tables.columns import StreamedColumn, number_width, write_when_equal_or_dash
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 
@@ -36,17 +36,17 @@ def generic_columns(row_type: RowType, table: Table) -> list[StreamedColumn]:
         and (leaf.present_if is None or (table[leaf.present_if[0]] == leaf.present_if[1]).any())
     ]
     return [
-        _streamed_column(column, i + column.is_minor * len(visible_columns))
-        for i, column in enumerate(visible_columns)
+        _streamed_column(column, column_index + column.is_minor * len(visible_columns))
+        for column_index, column in enumerate(visible_columns)
     ]
 
 
 def _streamed_column(column: Column, hide_rank: int) -> StreamedColumn:
-    title = column.heading or column.name.replace("_", " ")
+    heading = column.heading or column.name.replace("_", " ")
     is_time = column.unit == MS_UNIT
     return StreamedColumn(
         column.name,
-        f"{title} (UTC)" if is_time else title,
+        f"{heading} (UTC)" if is_time else heading,
         partial(_cell_width, column),
         partial(_write_cell, column),
         hide_rank,
@@ -56,45 +56,45 @@ def _streamed_column(column: Column, hide_rank: int) -> StreamedColumn:
 
 
 def _write_cell(column: Column, builder: TemplateBuilder) -> None:
-    condition = column.present_if or (
+    presence_condition = column.present_if or (
         (column.presence_column, 1) if column.presence_column else None
     )
     null_value = -1 if column.unit == MS_UNIT else column.null_value
-    with ExitStack() as conditions:
-        if condition is not None:
-            conditions.enter_context(write_or_dash(builder, *condition))
+    with ExitStack() as condition_stack:
+        if presence_condition is not None:
+            condition_stack.enter_context(write_when_equal_or_dash(builder, *presence_condition))
         if null_value is not None:
-            conditions.enter_context(builder.unless_none(column.table_column, null_value))
-        _write_value(builder, column)
+            condition_stack.enter_context(builder.unless_null(column.table_column, null_value))
+        _write_column_value(builder, column)
 
 
-def _write_value(builder: TemplateBuilder, column: Column) -> None:
+def _write_column_value(builder: TemplateBuilder, column: Column) -> None:
     if column.unit == MS_UNIT:
-        builder.time(column.table_column)
+        builder.write_time(column.table_column)
     elif column.kind is ColumnKind.FLAG:
-        builder.choice(column.table_column, ["no", "yes"], ("", ""))
+        builder.write_choice(column.table_column, ["no", "yes"], ("", ""))
     elif column.kind is ColumnKind.CHOICE:
-        builder.choice(column.table_column, list(column.choices), ("unknown-", ""))
-    elif column.kind.is_bytes:
+        builder.write_choice(column.table_column, list(column.choices), ("unknown-", ""))
+    elif column.kind.is_byte_range:
         bytes_mode = "auto" if column.kind is ColumnKind.BYTES else "utf8"
-        with builder.unless_none(f"{column.table_column}_size", -1, "null"):
-            builder.cell_text(column.table_column, bytes_mode, MAX_TEXT_WIDTH)
+        with builder.unless_null(f"{column.table_column}_size", -1, "null"):
+            builder.write_text_preview(column.table_column, bytes_mode, MAX_TEXT_WIDTH)
     elif column.unit in GROUPED_UNITS:
-        builder.grouped(column.table_column)
+        builder.write_grouped_number(column.table_column)
     else:
-        builder.number(column.table_column)
+        builder.write_number(column.table_column)
 
 
 def _cell_width(column: Column, table: Table) -> int:
     """The width that the column needs for these rows."""
     if column.unit == MS_UNIT:
-        magnitudes: IntArray = np.abs(table[column.table_column])
-        return LONG_TIME_WIDTH if (magnitudes >= YEAR_10000_MS).any() else TIME_WIDTH
+        absolute_times_ms: IntArray = np.abs(table[column.table_column])
+        return LONG_TIME_WIDTH if (absolute_times_ms >= YEAR_10000_MS).any() else TIME_WIDTH
     if column.kind is ColumnKind.FLAG:
         return len("yes")
     if column.kind is ColumnKind.CHOICE:
         return max(map(len, column.choices), default=0)
-    if not column.kind.is_bytes:
+    if not column.kind.is_byte_range:
         return number_width(table[column.table_column], column.unit in GROUPED_UNITS)
-    max_size = int(table[f"{column.table_column}_size"].max()) if len(table) else 0
-    return max(min(max_size, MAX_TEXT_WIDTH), len("null"))
+    max_bytes = int(table[f"{column.table_column}_size"].max()) if len(table) else 0
+    return max(min(max_bytes, MAX_TEXT_WIDTH), len("null"))

@@ -16,10 +16,10 @@ from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.types.record import DECODED_COLUMNS
 
 QUOTES_WIDTH = 2
-NULL_VALUE = "null (tombstone)"
+NULL_VALUE_TEXT = "null (tombstone)"
 MIN_TEXT_WIDTH = 8
 MAX_DECODED_KEY_WIDTH = 60
-CONTROL_WIDTH = 40  # columns that a transaction marker and its coordinator epoch need
+MIN_CONTROL_WIDTH = 40  # columns that a transaction marker and its coordinator epoch need
 
 
 def batch_line_template(
@@ -30,46 +30,46 @@ def batch_line_template(
 ) -> Template:
     """The template for the line of a batch above its records."""
     builder = TemplateBuilder(column_indexes, None, literals, theme=theme)
-    with builder.when("crc_valid", 1):
-        builder.literal(theme.dim, 0)
-    with builder.when("crc_valid", 0):
-        builder.literal(theme.bad, 0)
-    with builder.cell(
-        0 if max_width is None else max_width, may_truncate=max_width is not None, pad=False
+    with builder.when_equal("crc_valid", 1):
+        builder.write_literal(theme.dim, 0)
+    with builder.when_equal("crc_valid", 0):
+        builder.write_literal(theme.bad, 0)
+    with builder.fit_cell(
+        0 if max_width is None else max_width, may_truncate=max_width is not None, is_padded=False
     ):
         _write_batch_description(builder)
-    builder.literal(theme.reset + "\n", 0)
-    return builder.build()
+    builder.write_literal(theme.reset + "\n", 0)
+    return builder.build_template()
 
 
 def _write_batch_description(builder: TemplateBuilder) -> None:
     """Write the main properties of a batch as text."""
-    builder.literal(" batch ")
-    builder.number("number")
-    builder.literal(" at ")
-    builder.number("position")
-    with builder.when("crc_valid", 0):
-        builder.literal(" · bad checksum")
-    with builder.when("is_v2", 1):
-        builder.literal(" · ")
-        builder.number("records_count")
-        with builder.when("records_count", 1):
-            builder.literal(" record")
-        with builder.unless("records_count", 1):
-            builder.literal(" records")
-    builder.literal(" · magic ")
-    builder.number("magic")
-    with builder.unless("compression", 0):
-        builder.literal(" · ")
-        builder.choice("compression", list(CODEC_NAMES), ("", ""))
-    for name, _, meaning in batch_table.BATCH_FLAGS:
-        with builder.when(name, 1):
-            builder.literal(f" · {meaning}")
-    with builder.when("has_producer", 1):
-        builder.literal(" · producer ")
-        builder.number("producer_id")
-        builder.literal(" epoch ")
-        builder.number("producer_epoch")
+    builder.write_literal(" batch ")
+    builder.write_number("number")
+    builder.write_literal(" at ")
+    builder.write_number("position")
+    with builder.when_equal("crc_valid", 0):
+        builder.write_literal(" · bad checksum")
+    with builder.when_equal("is_v2", 1):
+        builder.write_literal(" · ")
+        builder.write_number("records_count")
+        with builder.when_equal("records_count", 1):
+            builder.write_literal(" record")
+        with builder.unless_equal("records_count", 1):
+            builder.write_literal(" records")
+    builder.write_literal(" · magic ")
+    builder.write_number("magic")
+    with builder.unless_equal("compression", 0):
+        builder.write_literal(" · ")
+        builder.write_choice("compression", list(CODEC_NAMES), ("", ""))
+    for flag_column, _, meaning in batch_table.BATCH_FLAGS:
+        with builder.when_equal(flag_column, 1):
+            builder.write_literal(f" · {meaning}")
+    with builder.when_equal("has_producer", 1):
+        builder.write_literal(" · producer ")
+        builder.write_number("producer_id")
+        builder.write_literal(" epoch ")
+        builder.write_number("producer_epoch")
 
 
 def record_columns(
@@ -77,13 +77,13 @@ def record_columns(
 ) -> list[tuple[StreamedColumn, int]]:
     """The columns for these rows and all later ones, with their widths; key, value and headers
     share the width that offset and timestamp leave."""
-    rows, headers = columnar_rows.table.as_type(RecordTable), columnar_rows.children
-    offset_width = max(number_width(rows.offset), len("offset"))
+    record_rows, header_columns = columnar_rows.table.as_type(RecordTable), columnar_rows.children
+    offset_width = max(number_width(record_rows.offset), len("offset"))
     shows_time = max_width is None or max_width >= 60
-    longest_key = int(rows.key_size.max()) if len(rows) else 0
-    shows_headers = headers.shape[1] > 0 and bool(rows.headers.any())
+    max_key_bytes = int(record_rows.key_size.max()) if len(record_rows) else 0
+    shows_headers = header_columns.shape[1] > 0 and bool(record_rows.headers.any())
     if max_width is None:
-        key_width, value_width, header_width, remaining_width = min(longest_key, 40), 0, 0, 0
+        key_width, value_width, header_width, remaining_width = min(max_key_bytes, 40), 0, 0, 0
         key_width = max(key_width + QUOTES_WIDTH, len("null"))
     else:
         remaining_width = (
@@ -97,27 +97,32 @@ def record_columns(
         shows_headers = header_width > 0
         remaining_width -= header_width + COLUMN_GAP if shows_headers else 0
         key_width = min(
-            max(longest_key + QUOTES_WIDTH, len("null")), max(remaining_width // 3, MIN_TEXT_WIDTH)
+            max(max_key_bytes + QUOTES_WIDTH, len("null")),
+            max(remaining_width // 3, MIN_TEXT_WIDTH),
         )
         value_width = max(remaining_width - key_width - COLUMN_GAP, MIN_TEXT_WIDTH)
     columns = [(_OFFSET_COLUMN, offset_width)]
     if shows_time:
         columns.append((_TIME_COLUMN, TIME_WIDTH))
-    has_decoded_columns = DECODED_COLUMNS[0] in rows.index_by_name
+    has_decoded_columns = DECODED_COLUMNS[0] in record_rows.index_by_name
     if has_decoded_columns:
-        max_decoded_size = int(rows[f"{DECODED_COLUMNS[0]}_size"].max()) if len(rows) else 0
+        max_decoded_bytes = (
+            int(record_rows[f"{DECODED_COLUMNS[0]}_size"].max()) if len(record_rows) else 0
+        )
         max_decoded_width = (
             min(MAX_DECODED_KEY_WIDTH, max(remaining_width // 3, MIN_TEXT_WIDTH))
             if max_width
             else MAX_DECODED_KEY_WIDTH
         )
-        key_width = max(key_width, min(max_decoded_size, max_decoded_width))
+        key_width = max(key_width, min(max_decoded_bytes, max_decoded_width))
         value_width = (
             max(remaining_width - key_width - COLUMN_GAP, MIN_TEXT_WIDTH) if max_width else 0
         )
-    max_key, max_value = (0, 0) if max_width is None else (key_width - QUOTES_WIDTH, value_width)
-    columns.append((_key_column(bytes_mode, max_key, has_decoded_columns), key_width))
-    columns.append((_value_column(bytes_mode, max_value, has_decoded_columns), value_width))
+    max_key_width, max_value_width = (
+        (0, 0) if max_width is None else (key_width - QUOTES_WIDTH, value_width)
+    )
+    columns.append((_key_column(bytes_mode, max_key_width, has_decoded_columns), key_width))
+    columns.append((_value_column(bytes_mode, max_value_width, has_decoded_columns), value_width))
     if shows_headers:
         columns.append((_headers_column(bytes_mode, header_width), header_width))
     return columns
@@ -125,17 +130,17 @@ def record_columns(
 
 def _write_time(builder: TemplateBuilder) -> None:
     with (
-        builder.unless_none("has_timestamp", 0, "none", "dim"),
-        builder.unless_none("timestamp", -1),
+        builder.unless_null("has_timestamp", 0, "none", "dim"),
+        builder.unless_null("timestamp", -1),
     ):
-        builder.time("timestamp")
+        builder.write_time("timestamp")
 
 
 _OFFSET_COLUMN = StreamedColumn(
     "offset",
     "offset",
     lambda rows: number_width(rows.offset),
-    lambda builder: builder.number("offset"),
+    lambda builder: builder.write_number("offset"),
     hide_rank=0,
     align_right=True,
     style="offset",
@@ -147,76 +152,78 @@ _TIME_COLUMN = StreamedColumn(
 
 @contextmanager
 def _unless_decoded(
-    builder: TemplateBuilder, name: str, max_columns: int, has_decoded_columns: bool
+    builder: TemplateBuilder, column_name: str, max_columns: int, has_decoded_columns: bool
 ) -> Iterator[None]:
     """Write the decoded text, or the block in rows for which the decoder returned nothing."""
     if not has_decoded_columns:
         yield
         return
-    with builder.when(f"has_{name}", 1):
-        builder.cell_text(name, "utf8", max_columns)
-    with builder.unless(f"has_{name}", 1):
+    with builder.when_equal(f"has_{column_name}", 1):
+        builder.write_text_preview(column_name, "utf8", max_columns)
+    with builder.unless_equal(f"has_{column_name}", 1):
         yield
 
 
 def _key_column(bytes_mode: str, max_columns: int, has_decoded_columns: bool) -> StreamedColumn:
-    def write(builder: TemplateBuilder) -> None:
+    def write_key_cell(builder: TemplateBuilder) -> None:
         with (
             _unless_decoded(builder, DECODED_COLUMNS[0], max_columns, has_decoded_columns),
-            builder.unless_none("key_size", -1, "null", "dim"),
+            builder.unless_null("key_size", -1, "null", "dim"),
         ):
-            builder.literal('"')
-            builder.cell_bytes("key", bytes_mode, max_columns)
-            builder.literal('"')
+            builder.write_literal('"')
+            builder.write_bytes_preview("key", bytes_mode, max_columns)
+            builder.write_literal('"')
 
-    return StreamedColumn("key", "key", lambda _: 0, write, hide_rank=2)
+    return StreamedColumn("key", "key", lambda _: 0, write_key_cell, hide_rank=2)
 
 
 def _value_column(bytes_mode: str, max_columns: int, has_decoded_columns: bool) -> StreamedColumn:
-    null_text = NULL_VALUE if max_columns == 0 or max_columns >= len(NULL_VALUE) else "null"
-    shows_epoch = max_columns == 0 or max_columns >= CONTROL_WIDTH
+    null_text = (
+        NULL_VALUE_TEXT if max_columns == 0 or max_columns >= len(NULL_VALUE_TEXT) else "null"
+    )
+    shows_epoch = max_columns == 0 or max_columns >= MIN_CONTROL_WIDTH
 
-    def write(builder: TemplateBuilder) -> None:
-        with builder.when("control", 1):
-            builder.literal(builder.theme.flag, 0)
-            builder.choice("control_type", list(CONTROL_TYPES), ("control type ", ""))
+    def write_value_cell(builder: TemplateBuilder) -> None:
+        with builder.when_equal("control", 1):
+            builder.write_literal(builder.theme.flag, 0)
+            builder.write_choice("control_type", list(CONTROL_TYPES), ("control type ", ""))
             if shows_epoch:
-                with builder.when("has_marker", 1):
-                    builder.literal(" · coordinator epoch ")
-                    builder.number("coordinator_epoch")
-                with builder.when("has_control_data", 1):
-                    builder.literal(" · ")
-                    builder.cell_text(
-                        "control_data", "utf8", max(max_columns - CONTROL_WIDTH // 2, 0)
+                with builder.when_equal("has_marker", 1):
+                    builder.write_literal(" · coordinator epoch ")
+                    builder.write_number("coordinator_epoch")
+                with builder.when_equal("has_control_data", 1):
+                    builder.write_literal(" · ")
+                    builder.write_text_preview(
+                        "control_data", "utf8", max(max_columns - MIN_CONTROL_WIDTH // 2, 0)
                     )
-            builder.literal(builder.theme.reset, 0)
+            builder.write_literal(builder.theme.reset, 0)
         with (
-            builder.unless("control", 1),
+            builder.unless_equal("control", 1),
             _unless_decoded(builder, DECODED_COLUMNS[1], max_columns, has_decoded_columns),
-            builder.unless_none("value_size", -1, null_text, "dim"),
+            builder.unless_null("value_size", -1, null_text, "dim"),
         ):
-            builder.cell_text("value", bytes_mode, max_columns)
+            builder.write_text_preview("value", bytes_mode, max_columns)
 
-    return StreamedColumn("value", "value", lambda _: 0, write, hide_rank=1)
+    return StreamedColumn("value", "value", lambda _: 0, write_value_cell, hide_rank=1)
 
 
 def _headers_column(bytes_mode: str, width: int) -> StreamedColumn:
     max_columns = max(width // 2 - 4, 4) if width else 0
 
-    def write(builder: TemplateBuilder) -> None:
-        with builder.for_each("headers", " "):
-            builder.cell_bytes("key", bytes_mode, max_columns)
-            builder.literal("=")
-            with builder.unless_none("value_size", -1, "null"):
-                builder.literal('"')
-                builder.cell_bytes("value", bytes_mode, max_columns)
-                builder.literal('"')
+    def write_headers_cell(builder: TemplateBuilder) -> None:
+        with builder.for_each_child("headers", " "):
+            builder.write_bytes_preview("key", bytes_mode, max_columns)
+            builder.write_literal("=")
+            with builder.unless_null("value_size", -1, "null"):
+                builder.write_literal('"')
+                builder.write_bytes_preview("value", bytes_mode, max_columns)
+                builder.write_literal('"')
 
     return StreamedColumn(
         "headers",
         "headers",
         lambda _: 0,
-        write,
+        write_headers_cell,
         hide_rank=4,
         may_truncate=width > 0,
         hide_if_zero="headers",

@@ -10,10 +10,10 @@ from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import SeverityCounts
 from kfmt_cli.render.style import (
     Theme,
-    fit_lines,
     format_count,
-    format_grouped,
     format_hidden_columns,
+    format_thousands,
+    wrap_long_lines,
 )
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.rows.file_result import FileResult, FileResultType, RunSummary
@@ -27,13 +27,13 @@ class ResultTable:
     """Results of one type. Healthy files are only counted, unless `lists_all` or there is just
     one."""
 
-    type: FileResultType
+    result_type: FileResultType
     lists_all: bool = False
     _unhealthy_results: list[FileResult] = field(default_factory=list)
     _healthy_results: list[FileResult] = field(default_factory=list)
     _n_healthy: int = 0
 
-    def add(self, result: FileResult) -> None:
+    def add_result(self, result: FileResult) -> None:
         """Add the result of a file."""
         if result.errors or result.warnings:
             self._unhealthy_results.append(result)
@@ -42,68 +42,95 @@ class ResultTable:
         if self.lists_all or self._n_healthy == 1:
             self._healthy_results.append(result)
 
-    def lines(self, summary: RunSummary, theme: Theme, max_width: int | None) -> Iterator[str]:
+    def format_lines(
+        self, summary: RunSummary, theme: Theme, max_width: int | None
+    ) -> Iterator[str]:
         """The lines of the table, with unhealthy files at the end; notes on omitted rows; the
         answer. max_width: columns of the screen, None if unlimited."""
-        is_single = self._n_healthy == 1 and not self._unhealthy_results
+        is_single_file = self._n_healthy == 1 and not self._unhealthy_results
         listed_results = [
-            *(self._healthy_results if self.lists_all or is_single else ()),
+            *(self._healthy_results if self.lists_all or is_single_file else ()),
             *self._unhealthy_results,
         ]
         columns = [
-            LineColumn(name.replace("_", " "), partial(_format_cell, name), hide_rank=i)
-            for i, name in enumerate(self.type.column_widths, 1)
+            LineColumn(
+                name.replace("_", " "), partial(_format_count_cell, name), hide_rank=hide_rank
+            )
+            for hide_rank, name in enumerate(self.result_type.column_widths, 1)
         ]
-        columns.append(LineColumn("result", verdict_label, align_right=False, style=verdict_style))
+        columns.append(
+            LineColumn("result", verdict_label, align_right=False, cell_style=verdict_style)
+        )
         if listed_results:
             rows = [(result.file, result) for result in listed_results]
-            table = LineTable(self.type.nouns[0], rows, columns, theme, max_width, MIN_NAME_WIDTH)
-            yield table.format_heading()
-            yield from (table.format_line(name, result) for name, result in rows)
-            if table.n_hidden:
+            line_table = LineTable(
+                self.result_type.nouns[0], rows, columns, theme, max_width, MIN_NAME_WIDTH
+            )
+            yield line_table.format_heading()
+            yield from (line_table.format_line(name, result) for name, result in rows)
+            if line_table.n_hidden_columns:
                 yield (
-                    theme.paint("dim", format_hidden_columns(table.n_hidden, self.type.wide_option))
+                    theme.paint(
+                        "dim",
+                        format_hidden_columns(
+                            line_table.n_hidden_columns, self.result_type.wide_option
+                        ),
+                    )
                     + "\n"
                 )
-        if self._n_healthy and not self.lists_all and not is_single and self._unhealthy_results:
-            text = (
+        if (
+            self._n_healthy
+            and not self.lists_all
+            and not is_single_file
+            and self._unhealthy_results
+        ):
+            omitted_text = (
                 f"{format_count(self._n_healthy, 'healthy file')} not shown; use --all to list them"
             )
-            yield theme.paint("dim", text) + "\n"
+            yield theme.paint("dim", omitted_text) + "\n"
         if summary.skipped_counts:
             kinds_text = ", ".join(
-                _format_kind_count(*item) for item in sorted(summary.skipped_counts.items())
+                _format_kind_count(*kind_and_count)
+                for kind_and_count in sorted(summary.skipped_counts.items())
             )
-            yield fit_lines(theme.paint("dim", f"not checked: {kinds_text}") + "\n", max_width)
+            yield wrap_long_lines(
+                theme.paint("dim", f"not checked: {kinds_text}") + "\n", max_width
+            )
         if summary.n_files or listed_results:
-            yield fit_lines(self._format_answer(summary, theme), max_width)
+            yield wrap_long_lines(self._format_answer(summary, theme), max_width)
 
     def _format_answer(self, summary: RunSummary, theme: Theme) -> str:
         totals = summary.totals
-        parts = [format_count(summary.n_files, *self.type.nouns)]
-        parts += [
-            format_total(totals[name], name)
-            for name in self.type.column_widths
-            if "bytes" not in name
+        answer_parts = [format_count(summary.n_files, *self.result_type.nouns)]
+        answer_parts += [
+            format_total(totals[count_name], count_name)
+            for count_name in self.result_type.column_widths
+            if "bytes" not in count_name
         ]
-        parts += _verdict_parts(summary)
-        parts += [
-            format_total(totals[name], name) for name in ("warnings", "notes") if totals[name]
+        answer_parts += _verdict_parts(summary)
+        answer_parts += [
+            format_total(totals[count_name], count_name)
+            for count_name in ("warnings", "notes")
+            if totals[count_name]
         ]
         is_damaged = (
-            summary.n_damaged or summary.n_damaged_directories or any(summary.other_counts.values())
+            summary.n_damaged_files
+            or summary.n_damaged_directories
+            or any(summary.other_counts.values())
         )
-        style = "bad" if is_damaged else "warn" if summary.n_unread else "good"
-        line = theme.paint(style, ", ".join(parts))
-        line += f"; {summary.answer}" if summary.answer else ""
+        answer_style = "bad" if is_damaged else "warn" if summary.n_unread_inputs else "good"
+        answer_line = theme.paint(answer_style, ", ".join(answer_parts))
+        answer_line += f"; {summary.closing_text}" if summary.closing_text else ""
         if summary.exit_code is ExitCode.CLEAN:
-            return f"{line}\n"
-        return f"{line}   exit code {int(summary.exit_code)}\n"
+            return f"{answer_line}\n"
+        return f"{answer_line}   exit code {int(summary.exit_code)}\n"
 
 
-def _format_cell(name: str, result: FileResult) -> str:
-    value = result.counts[name]
-    return "" if result.is_directory else "–" if value is None else format_grouped(value)
+def _format_count_cell(count_name: str, result: FileResult) -> str:
+    cell_count = result.counts[count_name]
+    return (
+        "" if result.is_directory else "–" if cell_count is None else format_thousands(cell_count)
+    )
 
 
 def verdict_label(counts: SeverityCounts) -> str:
@@ -122,13 +149,19 @@ def verdict_style(counts: SeverityCounts) -> str:
 
 def _verdict_parts(summary: RunSummary) -> Iterator[str]:
     """The parts of the answer that count damaged and unread files, and damaged directories."""
-    other_counts = [format_total(n, name) for name, n in summary.other_counts.items() if n]
-    if summary.n_unread:
-        yield f"{format_grouped(summary.n_damaged)} of these damaged"
-        yield f"{format_grouped(summary.n_unread)} not read"
-    elif summary.n_damaged or not other_counts:
+    other_counts = [
+        format_total(count, count_name)
+        for count_name, count in summary.other_counts.items()
+        if count
+    ]
+    if summary.n_unread_inputs:
+        yield f"{format_thousands(summary.n_damaged_files)} of these damaged"
+        yield f"{format_thousands(summary.n_unread_inputs)} not read"
+    elif summary.n_damaged_files or not other_counts:
         yield (
-            f"{format_grouped(summary.n_damaged)} damaged" if summary.n_damaged else NO_DAMAGE_LABEL
+            f"{format_thousands(summary.n_damaged_files)} damaged"
+            if summary.n_damaged_files
+            else NO_DAMAGE_LABEL
         )
     yield from other_counts
     if summary.n_damaged_directories:
@@ -137,16 +170,16 @@ def _verdict_parts(summary: RunSummary) -> Iterator[str]:
         )
 
 
-def format_total(n: int, nouns: str) -> str:
+def format_total(total: int, plural_name: str) -> str:
     """A count with its noun, as a summary shows it."""
-    plural = nouns.replace("_", " ")
+    plural = plural_name.replace("_", " ")
     noun = {"batches": "batch", "entries": "entry"}.get(plural, plural.removesuffix("s"))
-    return format_count(n, noun, plural)
+    return format_count(total, noun, plural)
 
 
-def _format_kind_count(kind: str, n: int) -> str:
+def _format_kind_count(file_kind: str, n_files: int) -> str:
     """The number of files of a kind, with a noun; leftover files are named by their suffix."""
-    noun = "other file" if kind == "other" else kind.replace("_", " ")
-    if kind in ("deleted", "cleaned", "swap"):
-        noun = f".{kind} file"
-    return format_count(n, noun, noun + ("es" if noun.endswith("x") else "s"))
+    noun = "other file" if file_kind == "other" else file_kind.replace("_", " ")
+    if file_kind in ("deleted", "cleaned", "swap"):
+        noun = f".{file_kind} file"
+    return format_count(n_files, noun, noun + ("es" if noun.endswith("x") else "s"))

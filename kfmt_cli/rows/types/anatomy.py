@@ -64,7 +64,7 @@ class AnatomyLine:
         return self.path[-1]
 
 
-def section_lines(node: FieldNode) -> Iterator[AnatomyLine]:
+def structure_lines(node: FieldNode) -> Iterator[AnatomyLine]:
     """The lines of a structure in a file. Its own name is shown only for records, entries and
     messages."""
     is_numbered = node.name.startswith(("record ", "entry ", "message "))
@@ -84,13 +84,17 @@ def anatomy_lines(
         if is_root and node.error is not None:
             yield _heading_line((*child_path, "end"), node)
     elif node.is_tagged or node.is_list:
-        count, *items = node.children
-        name, owner = (child_path[-1], count) if node.is_tagged else (f"{node.name}_count", node)
-        yield _field_line((*child_path[:-1], name), count, str(count.value), owner)
-        for item in items:
-            yield from anatomy_lines(item, child_path, False)
+        count_node, *item_nodes = node.children
+        field_name, enclosing_field = (
+            (child_path[-1], count_node) if node.is_tagged else (f"{node.name}_count", node)
+        )
+        yield _field_line(
+            (*child_path[:-1], field_name), count_node, str(count_node.value), enclosing_field
+        )
+        for item_node in item_nodes:
+            yield from anatomy_lines(item_node, child_path, False)
     elif node.children and node.children[0].name == "length":
-        yield from _sized_lines(child_path, node)
+        yield from _length_and_content_lines(child_path, node)
     else:
         yield _field_line(child_path, node, format_value(node.value, node.name), node)
         yield from _bit_lines(child_path, node)
@@ -99,7 +103,7 @@ def anatomy_lines(
 def _heading_line(path: tuple[str, ...], node: FieldNode) -> AnatomyLine:
     return AnatomyLine(
         path,
-        node.type,
+        node.type_name,
         node.start,
         node.end,
         False,
@@ -116,7 +120,7 @@ def _field_line(
     and whose error if it has none itself."""
     return AnatomyLine(
         path,
-        node.type,
+        node.type_name,
         node.start,
         node.end,
         True,
@@ -128,20 +132,22 @@ def _field_line(
     )
 
 
-def _sized_lines(path: tuple[str, ...], node: FieldNode) -> Iterator[AnatomyLine]:
+def _length_and_content_lines(path: tuple[str, ...], node: FieldNode) -> Iterator[AnatomyLine]:
     """The length of bytes or text, then its content; null is only a length."""
-    length, *content = node.children
-    if not content:
-        line = _field_line(path, length, "null", node)
-        yield replace(line, wire_type=node.type, value=None)
+    length_node, *content_nodes = node.children
+    if not content_nodes:
+        anatomy_line = _field_line(path, length_node, "null", node)
+        yield replace(anatomy_line, wire_type=node.type_name, value=None)
         return
-    yield _field_line((*path[:-1], f"{node.name}_length"), length, str(length.value), length)
-    if len(content) == 1 and content[0].name == "bytes":
-        line = _field_line(path, node, format_value(node.value, node.name), node)
-        yield replace(line, start=content[0].start, end=content[0].end)
+    yield _field_line(
+        (*path[:-1], f"{node.name}_length"), length_node, str(length_node.value), length_node
+    )
+    if len(content_nodes) == 1 and content_nodes[0].name == "bytes":
+        anatomy_line = _field_line(path, node, format_value(node.value, node.name), node)
+        yield replace(anatomy_line, start=content_nodes[0].start, end=content_nodes[0].end)
         return
-    yield replace(_heading_line(path, node), start=content[0].start)
-    for child in content:
+    yield replace(_heading_line(path, node), start=content_nodes[0].start)
+    for child in content_nodes:
         yield from anatomy_lines(child, path, child.layout is not None)
 
 
@@ -149,49 +155,49 @@ def _bit_lines(path: tuple[str, ...], node: FieldNode) -> Iterator[AnatomyLine]:
     """The bits of a field, one per line."""
     if node.definition is None or not isinstance(node.value, int):
         return
-    for bits in node.definition.flags:
-        value = bits.extract(node.value)
+    for bit_field in node.definition.flags:
+        bits_value = bit_field.extract_value(node.value)
         yield AnatomyLine(
-            (*path, bits.name),
+            (*path, bit_field.name),
             "bits",
             node.start,
             node.end,
             False,
-            value,
-            str(value),
-            bits.symbol(value),
+            bits_value,
+            str(bits_value),
+            bit_field.symbol(bits_value),
             is_bit=True,
         )
 
 
-def format_value(value: Value, name: str) -> str:
+def format_value(value: Value, field_name: str) -> str:
     """A value in readable form."""
     if value is None:
         return ""
     if isinstance(value, bytes):
         try:
-            text = value.decode()
+            decoded_text = value.decode()
         except UnicodeDecodeError:
             return "binary"
-        return f'"{text}"' if text.isprintable() else "binary"
+        return f'"{decoded_text}"' if decoded_text.isprintable() else "binary"
     if isinstance(value, str):
         return f'"{value}"'
-    if name == "crc" and isinstance(value, int):
+    if field_name == "crc" and isinstance(value, int):
         return f"{value:08x}"
-    if name == "attributes" and isinstance(value, int):
+    if field_name == "attributes" and isinstance(value, int):
         return f"0x{value & 0xFFFF:x}"
     return json_text(to_json_value(value))
 
 
 def describe_value(node: FieldNode) -> str:
     """The meaning of a field's value on its own."""
-    definition = node.definition
-    if definition is None:
+    field_definition = node.definition
+    if field_definition is None:
         return ""
-    if symbol := definition.symbol(node.value):
+    if symbol := field_definition.find_symbol(node.value):
         return symbol
-    is_time = definition.unit == MS_UNIT and node.type == "int64"
-    if definition.none_value is not None and node.value == definition.none_value:
+    is_time = field_definition.unit == MS_UNIT and node.type_name == "int64"
+    if field_definition.none_value is not None and node.value == field_definition.none_value:
         return "none"
     if isinstance(node.value, int) and is_time:
         return "none" if node.value == -1 else format_time(node.value)

@@ -56,20 +56,28 @@ _DERIVED_COLUMNS = {
 
 def _attributes_column(field: Field) -> Column:
     """The bits as an object; its first member is the stored number."""
-    members = [Column("raw", doc=field.doc, source=field.name, flat=field.name)]
-    for bits in field.flags:
-        if bits.name == "timestamp_type":
-            members.append(
-                Column(bits.name, ColumnKind.CHOICE, bits.doc, choices=TIMESTAMP_TYPE_NAMES)
+    bit_columns = [Column("raw", doc=field.doc, source=field.name, explicit_flat_name=field.name)]
+    for bit_field in field.flags:
+        if bit_field.name == "timestamp_type":
+            bit_columns.append(
+                Column(
+                    bit_field.name, ColumnKind.CHOICE, bit_field.doc, choices=TIMESTAMP_TYPE_NAMES
+                )
             )
-        elif bits.symbols:
-            members.append(Column(bits.name, ColumnKind.CHOICE, bits.doc, choices=bits.value_names))
+        elif bit_field.symbols:
+            bit_columns.append(
+                Column(
+                    bit_field.name, ColumnKind.CHOICE, bit_field.doc, choices=bit_field.value_names
+                )
+            )
         else:
-            members.append(Column(bits.name, ColumnKind.FLAG, bits.doc, presence_column="is_v2"))
-    return Column(field.name, ColumnKind.GROUP, members=tuple(members))
+            bit_columns.append(
+                Column(bit_field.name, ColumnKind.FLAG, bit_field.doc, presence_column="is_v2")
+            )
+    return Column(field.name, ColumnKind.GROUP, members=tuple(bit_columns))
 
 
-def _iter_columns() -> Iterator[Column]:
+def _iter_batch_columns() -> Iterator[Column]:
     yield POSITION_COLUMN
     yield Column("size", doc="Size of the whole batch in bytes.")
     first_field = RECORD_BATCH.field(_FIRST_FIELD)
@@ -89,6 +97,6 @@ def _iter_columns() -> Iterator[Column]:
 BATCH_ROW = RowType(
     "batch",
     "A batch, or a magic 0 or 1 message described by its own header.",
-    (*_iter_columns(),),
+    (*_iter_batch_columns(),),
     LocationSource.FILE,
 )

@@ -33,42 +33,56 @@ def iter_format_entries(layout: Layout) -> Iterator[FormatEntry]:
 
 
 def _iter_entries(
-    layout: Layout, path: tuple[str, ...], root_layout: Layout, start: int | None
+    layout: Layout, path: tuple[str, ...], root_layout: Layout, position: int | None
 ) -> Iterator[FormatEntry]:
     for field in layout.fields:
         field_path = (*path, field.name)
-        nested = _nested_layout(field.type)
-        type_ = _type_name(field.type)
+        nested_layout = _nested_layout(field.type)
+        type_name = _type_name(field.type)
         if root_layout.is_text:
-            type_ = "number" if isinstance(field.type, IntegerWireType) else "text"
+            type_name = "number" if isinstance(field.type, IntegerWireType) else "text"
         yield FormatEntry(
-            field_path, start, type_, _describe_versions(field, root_layout), describe_field(field)
+            field_path,
+            position,
+            type_name,
+            _describe_versions(field, root_layout),
+            describe_field(field),
         )
-        for bits in field.flags:
-            last_bit = bits.shift + bits.width - 1
+        for bit_field in field.flags:
+            last_bit = bit_field.shift + bit_field.width - 1
             bits_label = (
-                f"bit {bits.shift}" if last_bit == bits.shift else f"bits {bits.shift}–{last_bit}"
+                f"bit {bit_field.shift}"
+                if last_bit == bit_field.shift
+                else f"bits {bit_field.shift}–{last_bit}"
             )
-            names = ", ".join(f"{i} {name}" for i, name in enumerate(bits.symbols or ("no", "yes")))
+            numbered_symbols = ", ".join(
+                f"{symbol_number} {symbol}"
+                for symbol_number, symbol in enumerate(bit_field.symbols or ("no", "yes"))
+            )
             yield FormatEntry(
-                (*field_path, bits.name), None, "bits", "", f"{bits.doc} {names}.", bits_label
+                (*field_path, bit_field.name),
+                None,
+                "bits",
+                "",
+                f"{bit_field.doc} {numbered_symbols}.",
+                bits_label,
             )
-        if nested is not None:
-            yield from _iter_entries(nested, field_path, root_layout, None)
-        size = field.type.size
-        start = None if start is None or size is None else start + size
+        if nested_layout is not None:
+            yield from _iter_entries(nested_layout, field_path, root_layout, None)
+        field_size = field.type.size
+        position = None if position is None or field_size is None else position + field_size
 
 
 def _nested_layout(type_: WireType) -> Layout | None:
     """The structure that a field contains, alone or as a list."""
-    element = (
+    nested_type = (
         type_.element_type
         if isinstance(type_, DeclaredListType)
         else type_.layout
         if isinstance(type_, StructWireType)
         else None
     )
-    return element if isinstance(element, Layout) else None
+    return nested_type if isinstance(nested_type, Layout) else None
 
 
 def _type_name(type_: WireType) -> str:
@@ -89,50 +103,62 @@ def _describe_versions(field: Field, root_layout: Layout) -> str:
     """The versions of the message that have a field, and its form, if these vary."""
     if root_layout.versions is None:
         return ""
-    first, last = root_layout.versions
-    parts = []
-    if field.since > first or (field.until is not None and field.until < last):
-        until = "+" if field.until is None else f"–{field.until}"
-        parts.append(str(field.since) if field.until == field.since else f"{field.since}{until}")
-    if field.nullable_since is not None:
-        since = (
-            "" if field.nullable_since <= max(field.since, first) else f" {field.nullable_since}+"
+    first_version, last_version = root_layout.versions
+    descriptions = []
+    if field.since > first_version or (field.until is not None and field.until < last_version):
+        until_text = "+" if field.until is None else f"–{field.until}"
+        descriptions.append(
+            str(field.since) if field.until == field.since else f"{field.since}{until_text}"
         )
-        parts.append(f"nullable{since}")
+    if field.nullable_since is not None:
+        since_text = (
+            ""
+            if field.nullable_since <= max(field.since, first_version)
+            else f" {field.nullable_since}+"
+        )
+        descriptions.append(f"nullable{since_text}")
     if field.tag is not None:
-        parts.append(f"tag {field.tag}")
-    return ", ".join(parts)
+        descriptions.append(f"tag {field.tag}")
+    return ", ".join(descriptions)
 
 
 def describe_field(field: Field) -> str:
     """The description of a field, with the meanings of its numbers and its unit."""
-    unit = f" ({field.unit})" if field.unit == MS_UNIT else ""
-    symbol_texts = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
-    symbols_text = f" {', '.join(symbol_texts)}." if symbol_texts else ""
+    unit_text = f" ({field.unit})" if field.unit == MS_UNIT else ""
+    numbered_symbols = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
+    symbols_text = f" {', '.join(numbered_symbols)}." if numbered_symbols else ""
     contained_text = (
         f" Contains a {field.embedded_message.layout.name}."
         if field.embedded_message is not None
         else ""
     )
-    return f"{field.doc}{contained_text}{symbols_text}{unit}"
+    return f"{field.doc}{contained_text}{symbols_text}{unit_text}"
 
 
 def describe_size(layout: Layout) -> str:
     """The size of a structure, or the versions of a message."""
     if layout.versions is not None:
-        first, last = layout.versions
-        text = f"version {first}" if first == last else f"versions {first} to {last}"
-        flexible = layout.flexible_since
-        return text if flexible is None else f"{text}, tagged fields since {flexible}"
+        first_version, last_version = layout.versions
+        versions_text = (
+            f"version {first_version}"
+            if first_version == last_version
+            else f"versions {first_version} to {last_version}"
+        )
+        flexible_since = layout.flexible_since
+        return (
+            versions_text
+            if flexible_since is None
+            else f"{versions_text}, tagged fields since {flexible_since}"
+        )
     if layout.is_text:
         return "text"
     return "" if layout.size is None else f"{layout.size} bytes"
 
 
-def format_row(layout: Layout, chapter: str) -> dict[str, object]:
-    """A format as a JSON object. chapter: the title of its chapter."""
+def layout_row(layout: Layout, chapter_title: str) -> dict[str, object]:
+    """A format as a JSON object. chapter_title: the title of its chapter."""
     overrides = {
-        "chapter": chapter,
+        "chapter": chapter_title,
         "size": None if layout.versions is not None or layout.is_text else layout.size,
         "versions": None if layout.versions is None else list(layout.versions),
         "meaning": layout.doc,
@@ -140,7 +166,7 @@ def format_row(layout: Layout, chapter: str) -> dict[str, object]:
     return build_row(FORMAT_ROW, layout, overrides)
 
 
-def field_row(layout: Layout, entry: FormatEntry) -> dict[str, object]:
+def layout_field_row(layout: Layout, entry: FormatEntry) -> dict[str, object]:
     """A field of a format as a JSON object."""
     return {
         "format": layout.name,

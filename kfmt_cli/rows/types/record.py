@@ -11,7 +11,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType, fi
 from kfmt_cli.rows.types.batch import TIMESTAMP_TYPE_NAMES
 
 
-def _size_and_value(name: str) -> tuple[Column, Column]:
+def _size_and_value_columns(name: str) -> tuple[Column, Column]:
     """A bytes field, with its length (-1 for null) before it."""
     size = Column(f"{name}_size", doc=f"Size of the {name} in bytes; -1 for null.", n_bits=32)
     return size, field_column(LAYOUT.field(name))
@@ -26,16 +26,18 @@ CONTROL_COLUMN = Column(
         field_column(
             CONTROL_RECORD_KEY.field("type"),
             source="control_type",
-            flat="control_type",
+            explicit_flat_name="control_type",
             choices=CONTROL_TYPES,
         ),
         field_column(
-            CONTROL_RECORD_KEY.field("version"), source="control_version", flat="control_version"
+            CONTROL_RECORD_KEY.field("version"),
+            source="control_version",
+            explicit_flat_name="control_version",
         ),
         field_column(
             END_TXN_MARKER.field("coordinator_epoch"),
             presence_column="has_marker",
-            flat="control_coordinator_epoch",
+            explicit_flat_name="control_coordinator_epoch",
         ),
         Column(
             "data",
@@ -43,7 +45,7 @@ CONTROL_COLUMN = Column(
             "Contents of a KRaft control record.",
             source="control_data",
             present_if=("has_control_data", 1),
-            flat="control_data",
+            explicit_flat_name="control_data",
         ),
     ),
 )
@@ -79,8 +81,8 @@ RECORD_ROW = RowType(
             null_value=-1,
             n_bits=32,
         ),
-        *_size_and_value("key"),
-        *_size_and_value("value"),
+        *_size_and_value_columns("key"),
+        *_size_and_value_columns("value"),
         field_column(LAYOUT.field("headers"), presence_column="is_v2"),
         CONTROL_COLUMN,
     ),

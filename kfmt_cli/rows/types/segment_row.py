@@ -36,25 +36,25 @@ EMPTY_SUMMARY: SegmentSummary = {
 
 def merge_summaries(left: SegmentSummary, right: SegmentSummary) -> SegmentSummary:
     """The merged numbers of two consecutive parts of a log."""
-    result: SegmentSummary = {}
-    for name, merge in MERGE_FUNCTION_BY_NAME.items():
+    merged: SegmentSummary = {}
+    for name, merge_values in MERGE_FUNCTION_BY_NAME.items():
         left_value, right_value = left[name], right[name]
-        result[name] = (
-            merge(left_value, right_value)
+        merged[name] = (
+            merge_values(left_value, right_value)
             if left_value is not None and right_value is not None
             else right_value
             if left_value is None
             else left_value
         )
-    return result
+    return merged
 
 
 def summarize_batches(batches: BatchTable) -> SegmentSummary:
     """The numbers of a block's batches."""
     if not len(batches):
         return dict(EMPTY_SUMMARY)
-    has_time = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
-    timestamps = batches.max_timestamp[has_time]
+    time_mask = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
+    timestamps = batches.max_timestamp[time_mask]
     return {
         **EMPTY_SUMMARY,
         "batches": len(batches),
@@ -69,15 +69,17 @@ def summarize_batches(batches: BatchTable) -> SegmentSummary:
 
 
 def summarize_files(
-    batches: BatchTable, file_index: IntArray, n_files: int
+    batches: BatchTable, batch_file_indexes: IntArray, n_files: int
 ) -> Iterator[SegmentSummary]:
-    """The numbers of several files. file_index: the file of each batch, in order."""
-    starts = np.searchsorted(file_index, np.arange(n_files)).tolist()
-    ends = np.searchsorted(file_index, np.arange(n_files), side="right").tolist()
-    for first, end in zip(starts, ends, strict=True):
-        yield summarize_batches(BatchTable(batches.index_by_name, batches.data[:, first:end]))
+    """The numbers of several files. batch_file_indexes: the file of each batch, in order."""
+    first_batches = np.searchsorted(batch_file_indexes, np.arange(n_files)).tolist()
+    end_batches = np.searchsorted(batch_file_indexes, np.arange(n_files), side="right").tolist()
+    for first_batch, end_batch in zip(first_batches, end_batches, strict=True):
+        yield summarize_batches(
+            BatchTable(batches.index_by_name, batches.data[:, first_batch:end_batch])
+        )
 
 
-def bit_names(mask: int | None, names: tuple[str, ...]) -> list[str]:
+def names_of_set_bits(mask: int | None, names: tuple[str, ...]) -> list[str]:
     """The names whose bits are set."""
     return [name for i, name in enumerate(names) if (mask or 0) >> i & 1]

@@ -28,9 +28,9 @@ _text = partial(text_column, can_be_null=True)
 _json = partial(json_column, can_be_null=True)
 
 
-def _state_type(name: str, doc: str, n_key: int, *columns: Column) -> StateType:
+def _state_type(name: str, doc: str, n_key_columns: int, *columns: Column) -> StateType:
     """n_key: the number of leading columns that identify a row across offsets."""
-    return RowType(name, doc, columns, n_key_columns=n_key)
+    return RowType(name, doc, columns, n_key_columns=n_key_columns)
 
 
 _GROUP = _text("group", "The group.")

@@ -16,7 +16,7 @@ from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.findings.damage import FILE_VANISHED, UNREADABLE_FILE_CODES
-from kfmt_cli.render.style import format_grouped
+from kfmt_cli.render.style import format_thousands
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.spark.job import JobDefinition, StoredResult
 from kfmt_cli.spark.job_directory import JobDirectory
@@ -61,15 +61,15 @@ class JobContext:
 
     def readable_inputs(self) -> FileSplits:
         """The readable files; lists them if needed."""
-        return self.list_inputs().readable
+        return self.list_inputs().readable_splits
 
-    def iter_results(
+    def process_inputs(
         self, job_directory: JobDirectory, summary: JobSummary, request: ReadRequest | None = None
     ) -> Iterator[tuple[FileSplit, StoredResult]]:
         """Process all inputs; the results of their splits, whose findings are added to the summary.
         request: the context's request with the selections found in the logs."""
         request = request or self.request
-        job_directory.plan(request, self.readable_inputs())
+        job_directory.plan_splits(request, self.readable_inputs())
         results = process_job_splits(self.spark, request, job_directory, self.on_progress)
         return ((split, summary.add_result(result)) for split, result in results)
 
@@ -95,14 +95,14 @@ class JobSummary:
 
     def add_result(self, result: StoredResult) -> StoredResult:
         """Add the findings of a split; returns its result."""
-        rows = result.findings
-        self.n_stored_findings += len(rows)
+        finding_rows = result.findings
+        self.n_stored_findings += len(finding_rows)
         self.count_by_code.update(result.codes)
         if self.findings_table is not None:
-            self.findings_table.add(rows)
+            self.findings_table.add_rows(finding_rows)
         unreadable_code_names = {code.name for code in UNREADABLE_FILE_CODES}
         self.unreadable_inputs += (
-            str(row["message"]) for row in rows if row["code"] in unreadable_code_names
+            str(row["message"]) for row in finding_rows if row["code"] in unreadable_code_names
         )
         return result
 
@@ -113,10 +113,10 @@ class JobSummary:
         self.n_vanished = self.count_by_code[FILE_VANISHED.name]
         if n_omitted := sum(self.count_by_code.values()) - self.n_stored_findings:
             limit_text = (
-                f"at most {format_grouped(MAX_STORED_FINDINGS)} are kept per part of a file"
+                f"at most {format_thousands(MAX_STORED_FINDINGS)} are kept per part of a file"
             )
             line = (
-                f"{format_grouped(n_omitted):>8}  of these are not in the findings table: "
+                f"{format_thousands(n_omitted):>8}  of these are not in the findings table: "
                 f"{limit_text}"
             )
             self.lines.append(line)
@@ -132,5 +132,5 @@ def open_report_directory(context: JobContext, job: JobDefinition) -> JobDirecto
     }
     job = replace(job, options={**job.options, **common_options})
     job_directory = JobDirectory(context.output_directory, job, is_dry_run=context.is_dry_run)
-    job_directory.open()
+    job_directory.check_stored_job()
     return job_directory

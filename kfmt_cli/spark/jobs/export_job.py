@@ -8,13 +8,13 @@ from functools import partial
 
 from kfmt_cli.arrow.export.file_groups import export_file_group
 from kfmt_cli.arrow.export.lake_options import DEFAULT_LAKE_OPTIONS, LakeOptions, parse_lake_options
-from kfmt_cli.arrow.export.manifest import input_source
+from kfmt_cli.arrow.export.manifest import manifest_source
 from kfmt_cli.arrow.split_checks import encode_findings
 from kfmt_cli.arrow.topic_ids import TopicIdCache
 from kfmt_cli.errors import UsageError
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.read_request import ReadRequest
-from kfmt_cli.render.style import format_count, format_grouped
+from kfmt_cli.render.style import format_count, format_thousands
 from kfmt_cli.rows.table_types import FINDINGS_TABLE
 from kfmt_cli.spark.job import JobDefinition, SplitFunction, SplitResult
 from kfmt_cli.spark.job_directory import JobDirectory
@@ -23,7 +23,7 @@ from kfmt_cli.spark.lake.lake_table import APPEND_MODE, InputObservations, LakeT
 from kfmt_cli.spark.lake.table_formats import TargetTables
 from kfmt_cli.spark.selections import find_selections_in_tasks, selections_by_directory
 from kfmt_cli.spark.split_processing import process_job_splits
-from kfmt_cli.spark.stored_options import filter_values, payload_values, rc1_text
+from kfmt_cli.spark.stored_options import payload_values, rc1_text, record_filter_values
 
 MAX_LISTED_INPUTS = 10  # inputs that a dry run lists
 
@@ -43,24 +43,28 @@ def create_export_function(options: LakeOptions, run_number: int = 0) -> SplitFu
         )
         topic_ids = TopicIdCache()
         results: list[SplitResult] = []
-        for split, split_export in zip(splits, group_export.split_exports(), strict=True):
-            source_fields = input_source(split, topic_ids, split_export.findings)
+        for split, split_export in zip(splits, group_export.iter_split_exports(), strict=True):
+            source_fields = manifest_source(split, topic_ids, split_export.findings)
             input_fields = {
                 "input": source_fields,
                 "rows": split_export.n_rows_by_table,
-                "offsets": split_export.offsets,
+                "offsets": split_export.offset_bounds,
             }
             results.append(
                 {**input_fields, **encode_findings(split_export.findings, split_export.boundary)}
             )
-        results[0]["outputs"] = [output.name for output in group_export.files]
-        results[0]["files"] = [asdict(output) for output in group_export.files]
+        results[0]["outputs"] = [
+            exported_file.name for exported_file in group_export.exported_files
+        ]
+        results[0]["files"] = [
+            asdict(exported_file) for exported_file in group_export.exported_files
+        ]
         return results
 
     return export_splits
 
 
-def job_lake_options(context: JobContext) -> LakeOptions:
+def parse_job_lake_options(context: JobContext) -> LakeOptions:
     """The lake options of the job; raises UsageError."""
     return parse_lake_options({**DEFAULT_LAKE_OPTIONS, **context.options}, context.file_format)
 
@@ -71,21 +75,23 @@ def create_export_job(context: JobContext, lake_options: LakeOptions) -> JobDefi
     selection_options, selection = request.selection_options, request.selection_options.selection
     options: dict[str, object] = {
         "format": context.file_format,
-        "tables": list(lake_options.tables),
+        "tables": list(lake_options.table_names),
         "columns": list(request.columns),
-        "schema": lake_options.schema,
-        "bundling": asdict(lake_options.grouping),
+        "schema": lake_options.schema_name,
+        "bundling": asdict(lake_options.file_grouping),
         "target": lake_options.target_file_bytes,
         "table": asdict(target_tables) if (target_tables := find_target_tables(context)) else None,
         "offsets": [selection.first_offset, selection.last_offset],
         "times": [selection.first_time, selection.last_time],
-        "payloads": payload_values(request.payloads),
-        "match": filter_values(selection.record_filter),
-        "last": selection_options.last_n,
+        "payloads": payload_values(request.payload_declarations),
+        "match": record_filter_values(selection.record_filter),
+        "last": selection_options.n_last_records,
         "committed": selection_options.only_committed,
     }
     rc1_options: dict[str, object] = {
-        "payloads": rc1_text(request.payloads) if request.payloads else None,
+        "payloads": rc1_text(request.payload_declarations)
+        if request.payload_declarations
+        else None,
         "match": rc1_text(selection.record_filter) if selection.record_filter else None,
     }
     return JobDefinition(
@@ -93,7 +99,7 @@ def create_export_job(context: JobContext, lake_options: LakeOptions) -> JobDefi
         create_export_function(lake_options),
         options,
         rc1_options,
-        grouping=lake_options.grouping,
+        grouping=lake_options.file_grouping,
     )
 
 
@@ -107,23 +113,24 @@ def find_target_tables(context: JobContext) -> TargetTables | None:
 
 def prepare(context: JobContext) -> LakeTable:
     """The table that the job writes to; raises UsageError if it has rows of other options."""
-    lake_options = job_lake_options(context)
+    lake_options = parse_job_lake_options(context)
     mode = context.options.get("mode") or APPEND_MODE
     job_directory = JobDirectory(
         context.output_directory,
         create_export_job(context, lake_options),
         is_dry_run=context.is_dry_run,
     )
-    job_directory.open()
+    job_directory.check_stored_job()
     request, target_tables = context.request, find_target_tables(context)
     if target_tables is not None:
         target_tables.check_options(context.output_directory, context.file_format)
     lake_table = LakeTable(
         job_directory, mode, request.paths, request.topics, context.file_format, target_tables
     )
-    lake_table.open()
+    lake_table.load_state()
     job_directory.job = replace(
-        job_directory.job, function=create_export_function(lake_options, job_directory.run_number)
+        job_directory.job,
+        process_splits=create_export_function(lake_options, job_directory.run_number),
     )
     return lake_table
 
@@ -131,7 +138,7 @@ def prepare(context: JobContext) -> LakeTable:
 def _plan_run(context: JobContext) -> tuple[LakeTable, ReadRequest]:
     """The table with the plan of this run, and the request with selections found in the logs."""
     lake_table: LakeTable = context.preparation or prepare(context)
-    lake_options = job_lake_options(context)
+    lake_options = parse_job_lake_options(context)
     task_bytes = min(context.request.max_split_bytes, lake_options.target_file_bytes)
     find_selections = (
         selections_by_directory
@@ -142,7 +149,7 @@ def _plan_run(context: JobContext) -> tuple[LakeTable, ReadRequest]:
     request = replace(
         context.request, selection_by_directory=selections, max_split_bytes=task_bytes
     )
-    lake_table.plan(request, context.list_inputs())
+    lake_table.plan_run(request, context.list_inputs())
     return lake_table, request
 
 
@@ -152,7 +159,7 @@ def forecast(context: JobContext) -> Iterator[str]:
     results_of_deleted_inputs = [
         result
         for _, _, result, _ in lake_table.iter_removed_results()
-        if lake_table.is_gone(result)
+        if lake_table.is_input_gone(result)
     ]
     if results_of_deleted_inputs:
         n_rows = sum(sum(result.rows.values()) for result in results_of_deleted_inputs)
@@ -161,32 +168,34 @@ def forecast(context: JobContext) -> Iterator[str]:
         )
         yield f"would remove {format_count(n_rows, 'row')} of {inputs_text}:"
         for result in results_of_deleted_inputs[:MAX_LISTED_INPUTS]:
-            yield f"  {result.input.path}: {format_grouped(sum(result.rows.values()))}"
+            yield f"  {result.input.path}: {format_thousands(sum(result.rows.values()))}"
         if len(results_of_deleted_inputs) > MAX_LISTED_INPUTS:
-            yield f"  and {format_grouped(len(results_of_deleted_inputs) - MAX_LISTED_INPUTS)} more"
+            yield (
+                f"  and {format_thousands(len(results_of_deleted_inputs) - MAX_LISTED_INPUTS)} more"
+            )
 
 
 def run_job(context: JobContext) -> JobSummary:
     """Export all inputs, and commit the result."""
     lake_table, request = _plan_run(context)
     job_directory = lake_table.job_directory
-    table_names = job_lake_options(context).all_tables(context.readable_inputs())
+    table_names = parse_job_lake_options(context).all_tables(context.readable_inputs())
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *table_names, "errors"), 0))
     results = process_job_splits(context.spark, request, job_directory, context.on_progress)
-    observations = InputObservations(bool(job_directory.stale_results))
+    observations = InputObservations(bool(job_directory.stale_splits_by_file))
     with context.open_table_file("findings/part-0", FINDINGS_TABLE) as summary.findings_table:
         for split, result in results:
             summary.counts["segments"] += split.start == 0
             summary.counts["bytes"] += split.end - split.start
-            for name, n in result.rows.items():
-                summary.counts[name] += n
+            for table_name, n_rows in result.rows.items():
+                summary.counts[table_name] += n_rows
             summary.add_result(result)
             observations.add_result(split, result)
     summary.count_findings()
     summary.counts["errors"] = summary.n_errors
     context.directory_lease.raise_if_lost(context.output_directory)
     lake_table.commit_run(observations)
-    summary.lines += lake_table.describe_retained()
+    summary.lines += lake_table.describe_retained_rows()
     summary.output_paths = [
         *(f"{context.output_directory}/{name}" for name in table_names),
         summary.findings_table.path,

@@ -26,7 +26,7 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.log.selection.selection import Selection
-from kfmt_cli.render.style import format_grouped
+from kfmt_cli.render.style import format_thousands
 from kfmt_cli.rows.columnar_rows import ColumnarRows
 from kfmt_cli.rows.table_types import FINDINGS_TABLE, FOUND_RECORDS_TABLE
 from kfmt_cli.rows.types.match_row import MATCH_ROW
@@ -41,16 +41,16 @@ _BATCH_COLUMNS = ("position", "size", "base_offset", "has_base_offset", "last_of
 MAX_LISTED_MATCHES = 20  # matches that the summary lists
 
 
-def find_in_splits(
+def find_records_in_splits(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
     """Find records in splits."""
     columns = FOUND_RECORDS_TABLE.leaves
 
-    def match_rows(split: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+    def iter_match_batches(split: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
         selection, create_shared_column = request.selection_for(split), split_column_factory(split)
         for block in blocks:
-            for table in iter_matches(selection, block, request.decompression_limit):
+            for table in iter_match_tables(selection, block, request.decompression_limit):
                 yield arrow_batch(
                     ArrowRows(ColumnarRows(MATCH_ROW, table, _VIA_SCAN)),
                     columns,
@@ -63,11 +63,13 @@ def find_in_splits(
         output_directory,
         intermediate_file_name(splits),
         arrow_schema(columns),
-        match_rows,
+        iter_match_batches,
     )
 
 
-def iter_matches(selection: Selection, block: Block, limit: DecompressionLimit) -> Iterator[Table]:
+def iter_match_tables(
+    selection: Selection, block: Block, decompression_limit: DecompressionLimit
+) -> Iterator[Table]:
     """Tables with the columns of `MATCH_ROW`, for the selected records of a block, or for its
     batches if the selection has only a producer id."""
     if selection == Selection(
@@ -75,15 +77,15 @@ def iter_matches(selection: Selection, block: Block, limit: DecompressionLimit) 
     ):
         batch_indexes = np.flatnonzero(selection.record_filter.batch_mask(block.batches))
         if len(batch_indexes):
-            yield _batch_matches(block, batch_indexes)
+            yield _create_batch_matches(block, batch_indexes)
         return
-    for partial_block, records in selection.iter_candidate_runs(block, limit):
-        record_indexes = np.flatnonzero(selection.record_mask(partial_block, records))
+    for run_block, records in selection.iter_candidate_runs(block, decompression_limit):
+        record_indexes = np.flatnonzero(selection.record_mask(run_block, records))
         if len(record_indexes):
-            yield _record_matches(partial_block, records, record_indexes)
+            yield _create_record_matches(run_block, records, record_indexes)
 
 
-def _batch_matches(block: Block, batch_indexes: IntArray) -> Table:
+def _create_batch_matches(block: Block, batch_indexes: IntArray) -> Table:
     table = Table.zeros_with_columns(MATCH_ROW.table_columns, len(batch_indexes))
     for name in _BATCH_COLUMNS:
         table[name] = block.batches[name][batch_indexes]
@@ -93,14 +95,16 @@ def _batch_matches(block: Block, batch_indexes: IntArray) -> Table:
     return table
 
 
-def _record_matches(block: Block, records: RecordColumns, record_indexes: IntArray) -> Table:
-    table = _batch_matches(block, np.searchsorted(records.row_ends, record_indexes, side="right"))
-    rows = records.rows
-    table["offset"], table["has_offset"] = rows.offset[record_indexes], 1
-    table["record_position"] = rows.position[record_indexes]
-    table["has_record_position"] = rows.has_position[record_indexes]
-    table["timestamp"] = rows.timestamp[record_indexes]
-    table["has_timestamp"] = rows.has_timestamp[record_indexes]
+def _create_record_matches(block: Block, records: RecordColumns, record_indexes: IntArray) -> Table:
+    table = _create_batch_matches(
+        block, np.searchsorted(records.row_ends, record_indexes, side="right")
+    )
+    record_rows = records.rows
+    table["offset"], table["has_offset"] = record_rows.offset[record_indexes], 1
+    table["record_position"] = record_rows.position[record_indexes]
+    table["has_record_position"] = record_rows.has_position[record_indexes]
+    table["timestamp"] = record_rows.timestamp[record_indexes]
+    table["has_timestamp"] = record_rows.has_timestamp[record_indexes]
     return table
 
 
@@ -113,7 +117,7 @@ def prepare(context: JobContext) -> JobDirectory:
         context,
         JobDefinition(
             "find",
-            find_in_splits,
+            find_records_in_splits,
             {"asked": selection_values(selection_options)},
             {"asked": rc1_text(selection_options)},
         ),
@@ -131,18 +135,18 @@ def run_job(context: JobContext) -> JobSummary:
         context.open_table_file("findings/part-0", FINDINGS_TABLE) as summary.findings_table,
         context.open_table_file("found/part-0", FOUND_RECORDS_TABLE) as matches_table,
     ):
-        for split, result in context.iter_results(job_directory, summary, request):
+        for split, result in context.process_inputs(job_directory, summary, request):
             summary.counts["segments"] += split.start == 0
             summary.counts["bytes"] += split.end - split.start
-            for batch in read_intermediate_batches(
+            for match_batch in read_intermediate_batches(
                 f"{staging_directory}/{result['file']}", result["first"], result["end"]
             ):
                 summary.lines += islice(
-                    _format_lines(batch), MAX_LISTED_MATCHES - len(summary.lines)
+                    _format_match_lines(match_batch), MAX_LISTED_MATCHES - len(summary.lines)
                 )
-                matches_table.add_batch(batch)
+                matches_table.add_arrow_batch(match_batch)
     if n_omitted := matches_table.n_rows - len(summary.lines):
-        summary.lines.append(f"and {format_grouped(n_omitted)} more")
+        summary.lines.append(f"and {format_thousands(n_omitted)} more")
     summary.count_findings()
     summary.counts |= {"places": matches_table.n_rows, "errors": summary.n_errors}
     summary.n_errors += not matches_table.n_rows  # as in `kfmt find`, no match is an error
@@ -150,11 +154,11 @@ def run_job(context: JobContext) -> JobSummary:
     return summary
 
 
-def _format_lines(batch: pa.RecordBatch) -> Iterator[str]:
+def _format_match_lines(match_batch: pa.RecordBatch) -> Iterator[str]:
     column_names = ("file", "position", "base_offset", "last_offset", "offset")
-    for i in range(len(batch)):
+    for i in range(len(match_batch)):
         file_name, position, first_offset, last_offset, offset = (
-            batch.column(name)[i].as_py() for name in column_names
+            match_batch.column(name)[i].as_py() for name in column_names
         )
         offsets_text = (
             f"offsets {first_offset}–{last_offset}" if offset is None else f"offset {offset}"

@@ -48,17 +48,19 @@ class BatchTotals:
     last_time: int | None = None
     last_epoch: int | None = None
 
-    def add(self, other: BatchTotals) -> None:
+    def add_totals(self, other: BatchTotals) -> None:
         """Add other totals."""
-        for name, merge in _MERGE_FUNCTIONS.items():
+        for name, merge_function in _MERGE_FUNCTION_BY_TOTAL.items():
             own_value, other_value = getattr(self, name), getattr(other, name)
             if other_value is not None:
                 setattr(
-                    self, name, other_value if own_value is None else merge(own_value, other_value)
+                    self,
+                    name,
+                    other_value if own_value is None else merge_function(own_value, other_value),
                 )
 
 
-_MERGE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
+_MERGE_FUNCTION_BY_TOTAL: dict[str, Callable[[int, int], int]] = {
     **dict.fromkeys(("batches", "records", "bytes", "compressed"), add),
     "codecs": or_,
     **dict.fromkeys(("first_offset", "first_time"), min),
@@ -66,45 +68,47 @@ _MERGE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def _count_blocks(blocks: Iterable[Block]) -> tuple[BatchTotals, dict[int, BatchTotals]]:
+def _count_batches(blocks: Iterable[Block]) -> tuple[BatchTotals, dict[int, BatchTotals]]:
     """The totals of a split: overall, and by producer without control batches."""
-    total, totals_by_producer = BatchTotals(), defaultdict[int, BatchTotals](BatchTotals)
+    overall_totals, totals_by_producer = BatchTotals(), defaultdict[int, BatchTotals](BatchTotals)
     for batches in (block.batches for block in blocks if len(block.batches)):
-        total.add(_batch_totals(batches, np.ones(len(batches), np.bool_)))
+        overall_totals.add_totals(_compute_batch_totals(batches, np.ones(len(batches), np.bool_)))
         has_producer = (batches.is_v2 == 1) & (batches.producer_id >= 0)
         producer_ids = np.where(has_producer, batches.producer_id, NO_PRODUCER_ID)
-        is_data = (batches.is_v2 == 0) | (batches.control == 0)
-        for producer_id in np.unique(producer_ids[is_data]).tolist():
-            totals_by_producer[producer_id].add(
-                _batch_totals(batches, is_data & (producer_ids == producer_id))
+        is_data_batch = (batches.is_v2 == 0) | (batches.control == 0)
+        for producer_id in np.unique(producer_ids[is_data_batch]).tolist():
+            totals_by_producer[producer_id].add_totals(
+                _compute_batch_totals(batches, is_data_batch & (producer_ids == producer_id))
             )
-    return total, totals_by_producer
+    return overall_totals, totals_by_producer
 
 
-def _batch_totals(batches: BatchTable, mask: BoolArray) -> BatchTotals:
-    is_v2 = batches.is_v2[mask] == 1
+def _compute_batch_totals(batches: BatchTable, is_selected: BoolArray) -> BatchTotals:
+    is_v2 = batches.is_v2[is_selected] == 1
     # A message of magic 0 or 1 counts as one record; a wrapper's header does not count its records.
-    record_counts = np.where(is_v2, batches.records_count[mask], 1)
-    codecs = batches.compression[mask]
-    times = batches.max_timestamp[mask]
-    times = times[(batches.has_timestamp[mask] == 1) & (times != -1)]
-    epochs = batches.producer_epoch[mask][is_v2]
-    epochs = epochs[epochs >= 0]
+    record_counts = np.where(is_v2, batches.records_count[is_selected], 1)
+    codecs = batches.compression[is_selected]
+    max_timestamps = batches.max_timestamp[is_selected]
+    max_timestamps = max_timestamps[
+        (batches.has_timestamp[is_selected] == 1) & (max_timestamps != -1)
+    ]
+    producer_epochs = batches.producer_epoch[is_selected][is_v2]
+    producer_epochs = producer_epochs[producer_epochs >= 0]
     return BatchTotals(
-        int(mask.sum()),
+        int(is_selected.sum()),
         int(record_counts.sum()),
-        int(batches.size[mask].sum()),
+        int(batches.size[is_selected].sum()),
         int((codecs != 0).sum()),
         int(np.bitwise_or.reduce(1 << codecs.clip(0, len(CODECS) - 1))) if len(codecs) else 0,
-        int(batches.base_offset[mask].min()),
-        int(batches.last_offset[mask].max()),
-        int(times.min()) if len(times) else None,
-        int(times.max()) if len(times) else None,
-        int(epochs.max()) if len(epochs) else None,
+        int(batches.base_offset[is_selected].min()),
+        int(batches.last_offset[is_selected].max()),
+        int(max_timestamps.min()) if len(max_timestamps) else None,
+        int(max_timestamps.max()) if len(max_timestamps) else None,
+        int(producer_epochs.max()) if len(producer_epochs) else None,
     )
 
 
-def count_splits(
+def count_split_batches(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
     """Count the batches of splits; small logs are read together."""
@@ -112,18 +116,20 @@ def count_splits(
     results: list[SplitResult] = []
     for split, reader, blocks in read_split_blocks(request, splits):
         with name_file_in_errors(split):
-            total, totals_by_producer = _count_blocks(blocks)
+            overall_totals, totals_by_producer = _count_batches(blocks)
         producer_rows = [
             [producer_id, *astuple(totals)] for producer_id, totals in totals_by_producer.items()
         ]
         check_result = encode_findings(reader.findings, reader.boundary)
-        results.append({"whole": astuple(total), "producers": producer_rows, **check_result})
+        results.append(
+            {"whole": astuple(overall_totals), "producers": producer_rows, **check_result}
+        )
     return results
 
 
 def prepare(context: JobContext) -> JobDirectory:
     """The directory of the job; raises UsageError if it has other results."""
-    return open_report_directory(context, JobDefinition("stats", count_splits, {}))
+    return open_report_directory(context, JobDefinition("stats", count_split_batches, {}))
 
 
 def run_job(context: JobContext) -> JobSummary:
@@ -132,26 +138,26 @@ def run_job(context: JobContext) -> JobSummary:
     totals_by_partition: dict[tuple[str | None, int | None], BatchTotals] = defaultdict(BatchTotals)
     totals_by_producer: dict[tuple[str | None, int], BatchTotals] = defaultdict(BatchTotals)
     summary = JobSummary()
-    for split, result in context.iter_results(job_directory, summary):
+    for split, result in context.process_inputs(job_directory, summary):
         topic, partition = split.topic_partition
         topic = topic and format_display_name(topic)
-        total = BatchTotals(*result.whole)
-        if total.batches:
-            totals_by_partition[topic, partition].add(total)
-        for producer_id, *values in result.producers:
-            totals_by_producer[topic, producer_id].add(BatchTotals(*values))
+        split_totals = BatchTotals(*result.whole)
+        if split_totals.batches:
+            totals_by_partition[topic, partition].add_totals(split_totals)
+        for producer_id, *total_values in result.producers:
+            totals_by_producer[topic, producer_id].add_totals(BatchTotals(*total_values))
     topic_rows = _topic_rows(totals_by_partition)
     table_rows = (
         topic_rows,
         _partition_rows(totals_by_partition),
         _producer_rows(totals_by_producer),
     )
-    for (name, row_type), rows in zip(STATS_ROW_BY_TABLE.items(), table_rows, strict=True):
-        with context.open_table_file(name, row_type) as table:
-            table.add(rows)
-        summary.counts[name] = table.n_rows
-        summary.output_paths.append(table.path)
-    summary.lines = [_format_line(row) for row in topic_rows]
+    for (table_name, row_type), rows in zip(STATS_ROW_BY_TABLE.items(), table_rows, strict=True):
+        with context.open_table_file(table_name, row_type) as table_file:
+            table_file.add_rows(rows)
+        summary.counts[table_name] = table_file.n_rows
+        summary.output_paths.append(table_file.path)
+    summary.lines = [_format_topic_line(row) for row in topic_rows]
     summary.count_findings()
     if summary.n_errors:
         summary.counts["errors"] = summary.n_errors
@@ -169,13 +175,13 @@ def _partition_rows(
     totals_by_partition: dict[tuple[str | None, int | None], BatchTotals],
 ) -> Iterator[dict[str, Any]]:
     for (topic, partition), totals in sorted(
-        totals_by_partition.items(), key=lambda item: _sort_key(*item[0])
+        totals_by_partition.items(), key=lambda item: _row_sort_key(*item[0])
     ):
         offsets = {name: getattr(totals, name) for name in ("first_offset", "last_offset")}
         yield {"topic": topic, "partition": partition, **offsets, **_common_columns(totals)}
 
 
-def _sort_key(topic: str | None, partition_or_producer: int | None) -> tuple[str, int]:
+def _row_sort_key(topic: str | None, partition_or_producer: int | None) -> tuple[str, int]:
     return topic or "", -1 if partition_or_producer is None else partition_or_producer
 
 
@@ -187,20 +193,22 @@ def _topic_rows(
         totals_by_topic[topic].append(totals)
     rows = []
     for topic, partition_totals in totals_by_topic.items():
-        topic_total = BatchTotals()
+        topic_totals = BatchTotals()
         for totals in partition_totals:
-            topic_total.add(totals)
-        max_bytes = max(totals.bytes for totals in partition_totals)
-        codecs = sorted(name for i, name in enumerate(CODECS) if topic_total.codecs >> i & 1)
+            topic_totals.add_totals(totals)
+        max_partition_bytes = max(totals.bytes for totals in partition_totals)
+        codecs = sorted(name for i, name in enumerate(CODECS) if topic_totals.codecs >> i & 1)
         rows.append(
             {
                 "topic": topic,
                 "partitions": len(partition_totals),
-                "records_per_batch": _ratio(topic_total.records, topic_total.batches, 1),
-                "bytes_per_record": _ratio(topic_total.bytes, topic_total.records, 1),
+                "records_per_batch": _round_ratio(topic_totals.records, topic_totals.batches, 1),
+                "bytes_per_record": _round_ratio(topic_totals.bytes, topic_totals.records, 1),
                 "codecs": ",".join(codecs),
-                "skew": _ratio(max_bytes * len(partition_totals), topic_total.bytes, 2),
-                **_common_columns(topic_total),
+                "skew": _round_ratio(
+                    max_partition_bytes * len(partition_totals), topic_totals.bytes, 2
+                ),
+                **_common_columns(topic_totals),
             }
         )
     return sorted(rows, key=lambda row: (-row["bytes"], row["topic"] or ""))
@@ -213,24 +221,24 @@ def _producer_rows(
         {
             "topic": topic,
             "producer_id": None if producer_id == NO_PRODUCER_ID else producer_id,
-            "records_per_batch": _ratio(totals.records, totals.batches, 1),
-            "bytes_per_batch": _ratio(totals.bytes, totals.batches, 1),
-            "compressed": _ratio(totals.compressed, totals.batches, 3),
+            "records_per_batch": _round_ratio(totals.records, totals.batches, 1),
+            "bytes_per_batch": _round_ratio(totals.bytes, totals.batches, 1),
+            "compressed": _round_ratio(totals.compressed, totals.batches, 3),
             "last_epoch": totals.last_epoch,
             **_common_columns(totals),
         }
         for (topic, producer_id), totals in totals_by_producer.items()
     ]
     return sorted(
-        rows, key=lambda row: (-row["bytes"], *_sort_key(row["topic"], row["producer_id"]))
+        rows, key=lambda row: (-row["bytes"], *_row_sort_key(row["topic"], row["producer_id"]))
     )
 
 
-def _ratio(numerator: int, denominator: int, digits: int) -> float | None:
+def _round_ratio(numerator: int, denominator: int, digits: int) -> float | None:
     return round(numerator / denominator, digits) if denominator else None
 
 
-def _format_line(row: dict[str, object]) -> str:
+def _format_topic_line(row: dict[str, object]) -> str:
     topic = row["topic"] or "(no partition directory)"
     return (
         f"{topic:<28} {row['partitions']:>4} partitions {row['records']:>12} records "

@@ -16,7 +16,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from kfmt_cli.arrow.export.atomic_files import json_bytes, list_file_names, open_atomic, remove_file
+from kfmt_cli.arrow.export.atomic_files import (
+    encode_json,
+    list_file_names,
+    open_atomic,
+    remove_file,
+)
 from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.disk.file_access import open_binary
 from kfmt_cli.errors import InputError
@@ -34,75 +39,79 @@ class ChangeFile:
     bytes: int
 
 
-def read_values(directory: str, parts: Iterable[ChangeFile]) -> Iterator[tuple[str, Any]]:
+def iter_changed_values(
+    directory: str, change_files: Iterable[ChangeFile]
+) -> Iterator[tuple[str, Any]]:
     """Keys and values in the order of the files, including values that later files replace; raises
     InputError."""
-    for part in parts:
-        for line in _read_lines(directory, part):
+    for change_file in change_files:
+        for line in _read_lines(directory, change_file):
             key, value = json.loads(line)
             yield key, value
 
 
 def append_changes(
     directory: str,
-    parts: Sequence[ChangeFile],
+    previous_files: Sequence[ChangeFile],
     change_number: int,
     changes: Iterable[tuple[str, Any]],
 ) -> tuple[ChangeFile, ...]:
     """Write a change; returns the files after it. Files that were merged into the new one stay
-    until `delete_unlisted`. Raises OutputError, InputError.
+    until `delete_unlisted_files`. Raises OutputError, InputError.
 
     change_number: the number of the change; the names of files sort by it.
     """
     with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as change_buffer:
         for change in changes:
-            change_buffer.write(json_bytes(change) + b"\n")
-        size, remaining_parts = change_buffer.tell(), list(parts)
-        if not size:
-            return tuple(parts)
+            change_buffer.write(encode_json(change) + b"\n")
+        n_bytes, remaining_files = change_buffer.tell(), list(previous_files)
+        if not n_bytes:
+            return tuple(previous_files)
         change_buffer.seek(0)
-        merged_parts: list[ChangeFile] = []
-        while remaining_parts and remaining_parts[-1].bytes <= size * MAX_MERGE_RATIO:
-            merged_parts.append(remaining_parts.pop())
-            size += merged_parts[-1].bytes
-        name = f"{change_number:010}-{uuid.uuid4().hex[:12]}.jsonl"
-        with open_atomic(f"{directory}/{name}") as out:
-            if merged_parts:
+        merged_files: list[ChangeFile] = []
+        while remaining_files and remaining_files[-1].bytes <= n_bytes * MAX_MERGE_RATIO:
+            merged_files.append(remaining_files.pop())
+            n_bytes += merged_files[-1].bytes
+        file_name = f"{change_number:010}-{uuid.uuid4().hex[:12]}.jsonl"
+        with open_atomic(f"{directory}/{file_name}") as output_file:
+            if merged_files:
                 lines_newest_first = (
                     change_buffer,
-                    *(_read_lines(directory, part) for part in merged_parts),
+                    *(_read_lines(directory, merged_file) for merged_file in merged_files),
                 )
-                _merge_lines(lines_newest_first, out, keeps_deletions=bool(remaining_parts))
+                _merge_lines(lines_newest_first, output_file, keeps_deletions=bool(remaining_files))
             else:
-                shutil.copyfileobj(change_buffer, out)
-            return *remaining_parts, ChangeFile(name, out.tell())
+                shutil.copyfileobj(change_buffer, output_file)
+            return *remaining_files, ChangeFile(file_name, output_file.tell())
 
 
-def delete_unlisted(directory: str, parts: Iterable[ChangeFile]) -> None:
-    """Delete the files in a directory that are not among `parts`."""
-    for name in list_file_names(directory) - {part.name for part in parts}:
-        remove_file(f"{directory}/{name}")
+def delete_unlisted_files(directory: str, change_files: Iterable[ChangeFile]) -> None:
+    """Delete the files in a directory that are not among `change_files`."""
+    for file_name in list_file_names(directory) - {
+        change_file.name for change_file in change_files
+    }:
+        remove_file(f"{directory}/{file_name}")
 
 
 def _merge_lines(
-    lines_newest_first: Iterable[Iterable[bytes]], out: BinaryIO, *, keeps_deletions: bool
+    lines_newest_first: Iterable[Iterable[bytes]], output_file: BinaryIO, *, keeps_deletions: bool
 ) -> None:
     """Write the newest line of each key. keeps_deletions: also write lines that delete a key."""
-    seen_keys: set[str] = set()
+    written_keys: set[str] = set()
     for lines in lines_newest_first:
         for line in lines:
-            key, end = _KEY_DECODER.raw_decode(line[1:].decode("ascii"))
-            if key not in seen_keys:
-                seen_keys.add(key)
-                if keeps_deletions or line[end + 1 :].strip(b", ]\n") != b"null":
-                    out.write(line)
+            key, key_end = _KEY_DECODER.raw_decode(line[1:].decode("ascii"))
+            if key not in written_keys:
+                written_keys.add(key)
+                if keeps_deletions or line[key_end + 1 :].strip(b", ]\n") != b"null":
+                    output_file.write(line)
 
 
-def _read_lines(directory: str, part: ChangeFile) -> Iterator[bytes]:
-    path = f"{directory}/{part.name}"
+def _read_lines(directory: str, change_file: ChangeFile) -> Iterator[bytes]:
+    path = f"{directory}/{change_file.name}"
     try:
-        with open_binary(strip_file_scheme(path) if is_local(path) else path) as source:
-            yield from source
+        with open_binary(strip_file_scheme(path) if is_local(path) else path) as opened_file:
+            yield from opened_file
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"{path}: {reason}; the directory cannot be used without it") from error

@@ -16,9 +16,9 @@ from typing import Any
 from kfmt_cli.arrow.export.atomic_files import list_file_names, read_json_file, write_json_file
 from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.spark.lake import change_files
-from kfmt_cli.spark.lake.change_files import ChangeFile, read_values
+from kfmt_cli.spark.lake.change_files import ChangeFile, iter_changed_values
 
-VERSION = 2  # of the manifest
+MANIFEST_VERSION = 2  # of the manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +38,23 @@ class TableCommit:
 
 def read_newest_commit(output_directory: str) -> TableCommit:
     """The last commit of a table; number 0 if there is none. Raises InputError."""
-    names = [
-        name
-        for name in list_file_names(f"{output_directory}/_kfmt/commits")
-        if name.endswith(".json")
+    file_names = [
+        file_name
+        for file_name in list_file_names(f"{output_directory}/_kfmt/commits")
+        if file_name.endswith(".json")
     ]
     return (
-        read_commit(output_directory, int(max(names).removesuffix(".json")))
-        if names
+        read_commit(output_directory, int(max(file_names).removesuffix(".json")))
+        if file_names
         else TableCommit()
     )
 
 
-def read_commit(output_directory: str, number: int) -> TableCommit:
+def read_commit(output_directory: str, commit_number: int) -> TableCommit:
     """A commit of a table; raises InputError."""
-    if not number:
+    if not commit_number:
         return TableCommit()
-    path = f"{output_directory}/_kfmt/commits/{_commit_file_name(number)}"
+    path = f"{output_directory}/_kfmt/commits/{_commit_file_name(commit_number)}"
     fields = read_json_file(path)
     if fields is None:
         raise InputError(f"{path}: not a commit; the table cannot be read without it")
@@ -67,11 +67,13 @@ def read_file_groups(output_directory: str, commit: TableCommit) -> dict[str, li
     """The file groups after a commit, named as their results under `_kfmt/done`, and the files of
     each; raises InputError."""
     files_by_group: dict[str, list[dict[str, Any]]] = {}
-    for name, contents in read_values(_manifest_path(output_directory), commit.parts):
-        if contents is None:
-            files_by_group.pop(name, None)
+    for group_name, group_contents in iter_changed_values(
+        _manifest_path(output_directory), commit.parts
+    ):
+        if group_contents is None:
+            files_by_group.pop(group_name, None)
         else:
-            files_by_group[name] = contents["outputs"]
+            files_by_group[group_name] = group_contents["outputs"]
     return files_by_group
 
 
@@ -80,30 +82,30 @@ def write_next_manifest(
 ) -> TableCommit:
     """Write the manifest of the next commit; raises OutputError. changes: file groups with their
     inputs and files, or None."""
-    number = previous_commit.number + 1
+    commit_number = previous_commit.number + 1
     part_files = change_files.append_changes(
-        _manifest_path(output_directory), previous_commit.parts, number, changes
+        _manifest_path(output_directory), previous_commit.parts, commit_number, changes
     )
-    return replace(previous_commit, number=number, parts=part_files)
+    return replace(previous_commit, number=commit_number, parts=part_files)
 
 
 def publish_manifest(
-    output_directory: str, table_commit: TableCommit, files: Iterable[dict[str, Any]]
+    output_directory: str, table_commit: TableCommit, file_rows: Iterable[dict[str, Any]]
 ) -> None:
     """Publish the manifest of a commit, and the list of its files; raises OutputError."""
     part_names = [f"manifest/{part.name}" for part in table_commit.parts]
-    content = {
-        "version": VERSION,
+    manifest_content = {
+        "version": MANIFEST_VERSION,
         "commit": table_commit.number,
         "parts": part_names,
-        "outputs": list(files),
+        "outputs": list(file_rows),
     }
-    write_json_file(f"{_manifest_path(output_directory)}.json", content)
+    write_json_file(f"{_manifest_path(output_directory)}.json", manifest_content)
 
 
 def delete_unlisted_parts(output_directory: str, table_commit: TableCommit) -> None:
     """Delete the parts of the manifest that a commit does not list."""
-    change_files.delete_unlisted(_manifest_path(output_directory), table_commit.parts)
+    change_files.delete_unlisted_files(_manifest_path(output_directory), table_commit.parts)
 
 
 def _manifest_path(output_directory: str) -> str:
@@ -122,5 +124,5 @@ def write_commit(output_directory: str, table_commit: TableCommit) -> None:
     )
 
 
-def _commit_file_name(number: int) -> str:
-    return f"{number:010}.json"
+def _commit_file_name(commit_number: int) -> str:
+    return f"{commit_number:010}.json"

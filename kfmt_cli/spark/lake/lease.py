@@ -23,31 +23,35 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kfmt_cli.arrow.export.atomic_files import (
-    json_bytes,
+    encode_json,
     read_json_file,
     remove_file,
     write_json_file,
 )
-from kfmt_cli.core.small_objects import ConditionalWriteError, put_conditionally, read_object_etag
+from kfmt_cli.core.small_objects import (
+    ConditionalWriteError,
+    read_object_etag,
+    write_object_conditionally,
+)
 from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.errors import InputError, OutputError, UsageError
-from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.render.style import escape_unprintable
 
 HEARTBEAT_SECONDS = 10.0  # seconds between two heartbeats in a store
 LEASE_TIMEOUT_SECONDS = 60.0  # seconds without a heartbeat
 MAX_LOCK_ATTEMPTS = 100  # owners that may end between the opening of the file and the lock
-SETTLE_SECONDS = 1.0  # seconds, in a store without conditional writes
+REREAD_DELAY_SECONDS = 1.0  # seconds, in a store without conditional writes
 
 
 class DirectoryLease:
     """The right to write to a directory."""
 
     def __init__(self) -> None:
-        self.is_lost = threading.Event()
+        self.lost_event = threading.Event()
 
     def raise_if_lost(self, output_directory: str) -> None:
         """Raise OutputError if another job has taken over."""
-        if self.is_lost.is_set():
+        if self.lost_event.is_set():
             raise OutputError(
                 f"{output_directory}: another job has taken over this directory; nothing committed"
             )
@@ -56,7 +60,7 @@ class DirectoryLease:
 def hold_lease(output_directory: str, job_name: str) -> AbstractContextManager[DirectoryLease]:
     """Hold a directory for a job; raises UsageError, which names the owner, if another has it."""
     lease_path = f"{output_directory}/_kfmt/lease.json"
-    own_entry = {
+    own_fields = {
         "owner": uuid.uuid4().hex,
         "host": socket.gethostname(),
         "pid": os.getpid(),
@@ -64,25 +68,25 @@ def hold_lease(output_directory: str, job_name: str) -> AbstractContextManager[D
         "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
     return (_hold_file_lock if is_local(output_directory) else _hold_object_lease)(
-        output_directory, lease_path, own_entry
+        output_directory, lease_path, own_fields
     )
 
 
 @contextmanager
 def _hold_file_lock(
-    output_directory: str, lease_path: str, own_entry: dict[str, Any]
+    output_directory: str, lease_path: str, own_fields: dict[str, Any]
 ) -> Iterator[DirectoryLease]:
     local_path = Path(strip_file_scheme(lease_path))
     created_directories = [parent for parent in local_path.parents if not parent.exists()]
     try:
-        lease_file = _open_locked(local_path)
+        lease_file = _open_locked_file(local_path)
     except BlockingIOError:
-        raise _in_use_error(output_directory, read_json_file(lease_path) or {}) from None
+        raise _create_in_use_error(output_directory, read_json_file(lease_path) or {}) from None
     except OSError as error:
         raise OutputError(f"{lease_path}: cannot be written: {error.strerror}") from error
     with lease_file:
         lease_file.truncate(0)
-        lease_file.write(json_bytes(own_entry))
+        lease_file.write(encode_json(own_fields))
         lease_file.flush()
         try:
             yield DirectoryLease()
@@ -93,7 +97,7 @@ def _hold_file_lock(
                     directory.rmdir()
 
 
-def _open_locked(path: Path) -> BinaryIO:
+def _open_locked_file(path: Path) -> BinaryIO:
     """Open a file and lock it; raises BlockingIOError if another process has the lock, OSError."""
     for _ in range(MAX_LOCK_ATTEMPTS):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,20 +116,20 @@ def _open_locked(path: Path) -> BinaryIO:
 
 @contextmanager
 def _hold_object_lease(
-    output_directory: str, lease_path: str, own_entry: dict[str, Any]
+    output_directory: str, lease_path: str, own_fields: dict[str, Any]
 ) -> Iterator[DirectoryLease]:
-    lease, is_released = DirectoryLease(), threading.Event()
-    etag = _acquire_object_lease(output_directory, lease_path, own_entry)
+    lease, release_event = DirectoryLease(), threading.Event()
+    etag = _acquire_object_lease(output_directory, lease_path, own_fields)
 
     def send_heartbeats() -> None:
         current_etag: str | None = etag
-        while not is_released.wait(HEARTBEAT_SECONDS):
+        while not release_event.wait(HEARTBEAT_SECONDS):
             try:
-                current_etag = _write_if_unchanged(lease_path, own_entry, current_etag)
+                current_etag = _write_lease_if_unchanged(lease_path, own_fields, current_etag)
             except (InputError, OutputError):
                 continue  # a store that does not answer; it may next time
             if current_etag is None:
-                lease.is_lost.set()
+                lease.lost_event.set()
                 return
 
     heartbeat_thread = threading.Thread(target=send_heartbeats, daemon=True)
@@ -133,55 +137,61 @@ def _hold_object_lease(
     try:
         yield lease
     finally:
-        is_released.set()
+        release_event.set()
         heartbeat_thread.join()
-        if not lease.is_lost.is_set():
+        if not lease.lost_event.is_set():
             remove_file(lease_path)
 
 
-def _acquire_object_lease(output_directory: str, lease_path: str, own_entry: dict[str, Any]) -> str:
+def _acquire_object_lease(
+    output_directory: str, lease_path: str, own_fields: dict[str, Any]
+) -> str:
     """Create or take over the lease; returns its tag. Raises UsageError."""
     for _ in range(2):
-        existing_entry = read_json_file(lease_path)
+        existing_fields = read_json_file(lease_path)
         if (
-            existing_entry is not None
-            and time.time() - float(existing_entry.get("beat", 0)) < LEASE_TIMEOUT_SECONDS
+            existing_fields is not None
+            and time.time() - float(existing_fields.get("beat", 0)) < LEASE_TIMEOUT_SECONDS
         ):
-            raise _in_use_error(output_directory, existing_entry)
-        etag = _write_if_unchanged(
-            lease_path, own_entry, None if existing_entry is None else read_object_etag(lease_path)
+            raise _create_in_use_error(output_directory, existing_fields)
+        etag = _write_lease_if_unchanged(
+            lease_path,
+            own_fields,
+            None if existing_fields is None else read_object_etag(lease_path),
         )
         if etag is not None:
             return etag
-    raise _in_use_error(output_directory, read_json_file(lease_path) or {})
+    raise _create_in_use_error(output_directory, read_json_file(lease_path) or {})
 
 
-def _write_if_unchanged(lease_path: str, own_entry: dict[str, Any], etag: str | None) -> str | None:
+def _write_lease_if_unchanged(
+    lease_path: str, own_fields: dict[str, Any], etag: str | None
+) -> str | None:
     """Write the lease if its tag is still this one; returns the new tag, or None if it is not."""
-    entry = {**own_entry, "beat": time.time()}
+    written_fields = {**own_fields, "beat": time.time()}
     try:
-        return put_conditionally(lease_path, json.dumps(entry).encode(), etag)
+        return write_object_conditionally(lease_path, json.dumps(written_fields).encode(), etag)
     except ConditionalWriteError:
-        is_first = etag is None
+        is_new_lease = etag is None
         if (
-            not is_first
-            and (read_json_file(lease_path) or own_entry).get("owner") != own_entry["owner"]
+            not is_new_lease
+            and (read_json_file(lease_path) or own_fields).get("owner") != own_fields["owner"]
         ):
             return None
-        write_json_file(lease_path, entry)
-        if is_first:
-            time.sleep(SETTLE_SECONDS)
-        is_own = (read_json_file(lease_path) or {}).get("owner") == own_entry["owner"]
+        write_json_file(lease_path, written_fields)
+        if is_new_lease:
+            time.sleep(REREAD_DELAY_SECONDS)
+        is_own = (read_json_file(lease_path) or {}).get("owner") == own_fields["owner"]
         return "" if is_own else None
 
 
-def _in_use_error(output_directory: str, existing_entry: dict[str, Any]) -> UsageError:
+def _create_in_use_error(output_directory: str, existing_fields: dict[str, Any]) -> UsageError:
     """The error that names the owner of a lease."""
-    job = escape_terminal(str(existing_entry.get("job", "?")))
-    host = escape_terminal(str(existing_entry.get("host", "?")))
-    since = escape_terminal(str(existing_entry.get("since", "?")))
+    job = escape_unprintable(str(existing_fields.get("job", "?")))
+    host = escape_unprintable(str(existing_fields.get("host", "?")))
+    since = escape_unprintable(str(existing_fields.get("since", "?")))
     return UsageError(
         f"{output_directory}: in use by kfmt pipeline {job}, process "
-        f"{existing_entry.get('pid', '?')} on {host}, since "
+        f"{existing_fields.get('pid', '?')} on {host}, since "
         f"{since}; wait until it ends, or choose another --to"
     )

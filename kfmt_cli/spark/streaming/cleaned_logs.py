@@ -31,49 +31,59 @@ from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.spark.input_partition import KfmtInputPartition
 from kfmt_cli.spark.streaming.triggers import segment_end_offsets
 
-PAUSES_SECONDS = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
+SWAP_PAUSES_SECONDS = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
 
 
-def read_followed_partition(
+def read_stream_partition(
     request: ReadRequest, input_partition: KfmtInputPartition
 ) -> Iterator[pa.RecordBatch]:
     """The rows of an input partition of a stream, each split within its offsets; raises
     UnreadableInputError for a log that was cleaned while it was read: Spark repeats the task."""
     topic_ids = TopicIdCache()
     for split, end_offset in zip(input_partition.splits, input_partition.end_offsets, strict=True):
-        offset_selection = Selection(first_offset=split.base, last_offset=end_offset - 1)
+        offset_selection = Selection(
+            first_offset=split.base_offset_or_zero, last_offset=end_offset - 1
+        )
         selection = request.selection_for(split).intersect(offset_selection)
         split_request = replace(request, selection_by_directory={split.directory: selection})
-        for current_split in _current_splits(request, split, end_offset):
-            results = [SplitReadResult()]
+        for current_split in _find_current_splits(request, split, end_offset):
+            read_results = [SplitReadResult()]
             yield from read_table_rows(
-                split_request, FileSplits([current_split]), results, topic_ids=topic_ids
+                split_request, FileSplits([current_split]), read_results, topic_ids=topic_ids
             )
-            if any(finding.code is FILE_SHRANK for finding in results[0].findings):
+            if any(finding.code is FILE_SHRANK for finding in read_results[0].findings):
                 raise UnreadableInputError(f"{current_split.path}: was cleaned while it was read")
 
 
-def _current_splits(request: ReadRequest, split: FileSplit, end_offset: int) -> list[FileSplit]:
+def _find_current_splits(
+    request: ReadRequest, split: FileSplit, end_offset: int
+) -> list[FileSplit]:
     """The split, or the logs that have its offsets now; raises UnreadableInputError."""
-    if split.read_error or split.is_tiered or not is_local(split.path) or not _is_cleaned(split):
+    if (
+        split.read_error
+        or split.is_tiered
+        or not is_local(split.path)
+        or not _is_log_cleaned(split)
+    ):
         return [split]
-    if not (split.is_whole or split.is_batch_aligned):
+    if not (split.is_entire_file or split.is_batch_aligned):
         message = "was cleaned while it was read in parts; start the query again"
         raise UnreadableInputError(f"{split.path}: {message}")
     segments = _list_segments(request, split.directory)
-    if not segments or segments[0].base > split.base:
+    if not segments or segments[0].base_offset_or_zero > split.base_offset_or_zero:
         return [split]  # deleted, which is reported when it is read
     end_offset_by_path = segment_end_offsets(segments, end_offset)
     return [
         segment
         for segment in segments
-        if segment.base < end_offset and end_offset_by_path[segment.path] > split.base
+        if segment.base_offset_or_zero < end_offset
+        and end_offset_by_path[segment.path] > split.base_offset_or_zero
     ]
 
 
-def _is_cleaned(split: FileSplit) -> bool:
+def _is_log_cleaned(split: FileSplit) -> bool:
     try:
-        return os.stat(split.path).st_size < split.size  # noqa: PTH116 (many)
+        return os.stat(split.path).st_size < split.file_size  # noqa: PTH116 (many)
     except OSError:
         return True
 
@@ -81,21 +91,21 @@ def _is_cleaned(split: FileSplit) -> bool:
 def _list_segments(request: ReadRequest, directory: str) -> list[FileSplit]:
     """The logs in a directory, in order; waits while a broker replaces segments, and raises
     UnreadableInputError if that takes too long."""
-    for pause in (*PAUSES_SECONDS, None):
+    for pause_seconds in (*SWAP_PAUSES_SECONDS, None):
         try:
-            if not is_swapping(list_directory(directory).files):
+            if not has_swap_files(list_directory(directory).files):
                 files = list_input_files(replace(request, paths=(directory,)))
                 return [
                     file for file in files if file.kind is LOG_KIND and file.base_offset is not None
                 ]
         except InputError:
             return []
-        if pause is not None:
-            time.sleep(pause)
+        if pause_seconds is not None:
+            time.sleep(pause_seconds)
     raise UnreadableInputError(f"{directory}: a broker has not finished replacing segments")
 
 
-def is_swapping(file_names: Iterable[str]) -> bool:
+def has_swap_files(file_names: Iterable[str]) -> bool:
     """Whether a broker is replacing segments: for a moment, neither the old segments nor the new
     one have the name of a log."""
     return any(name.endswith(f"{LOG_KIND.suffix}{SWAP_SUFFIX}") for name in file_names)

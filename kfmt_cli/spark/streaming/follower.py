@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeVar
 
 from kfmt_cli.arrow.input_files import list_input_files, mount_split_files
 from kfmt_cli.arrow.tiered_logs import ManifestCache
-from kfmt_cli.broker.start.stored_batches import LogBytes
 from kfmt_cli.disk.file_names import file_topic_partition, parse_topic_partition
 from kfmt_cli.errors import InputError, KfmtError
 from kfmt_cli.execution.file_split import FileSplit
@@ -25,8 +24,8 @@ from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.split_reader import UnreadableInputError, format_unreadable_input
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.spark.input_partition import KfmtInputPartition
-from kfmt_cli.spark.streaming.cleaned_logs import is_swapping
-from kfmt_cli.spark.streaming.log_advance import advance_in_log
+from kfmt_cli.spark.streaming.cleaned_logs import has_swap_files
+from kfmt_cli.spark.streaming.log_advance import advance_position
 from kfmt_cli.spark.streaming.partition_directories import (
     FollowedPartition,
     LogSignature,
@@ -36,16 +35,16 @@ from kfmt_cli.spark.streaming.partition_directories import (
 from kfmt_cli.spark.streaming.positions import (
     PartitionPosition,
     ResumedPositions,
-    format_key,
+    compute_start_position,
+    format_checkpoint_key,
     limit_position,
-    resolve_start,
     resume_positions,
 )
 from kfmt_cli.spark.streaming.segment_ends import (
     HistoryDivergence,
     SegmentEndCache,
     TriggerBudget,
-    is_batch_start,
+    has_batch_start,
 )
 from kfmt_cli.spark.streaming.stream_listing import StreamListing
 from kfmt_cli.spark.streaming.triggers import (
@@ -88,10 +87,10 @@ class StreamFollower:
     """The reasons why a path, or a file or directory under one, could not be read."""
     _end_by_key: dict[str, tuple[PartitionPosition, LogSignature]] = field(default_factory=dict)
     """The position at the end of a partition, and the partition's signature when it was reached."""
-    _idle_positions: CheckpointPositions | None = None
+    _caught_up_positions: CheckpointPositions | None = None
     """The end of all partitions until the listing changes; None if it has not been reached."""
-    _reports: set[str] = field(default_factory=set)
-    _is_stale: bool = True
+    _reported_messages: set[str] = field(default_factory=set)
+    _has_stale_partitions: bool = True
     """Whether the files have changed since they were grouped into partitions."""
     _next_trigger_key: str = ""
     """The key at which the next trigger begins: the first one for which the limit left nothing."""
@@ -130,48 +129,57 @@ class StreamFollower:
         end_positions: CheckpointPositions | None,
     ) -> CheckpointPositions:
         self._update_partitions()
-        if self._idle_positions is not None and self._idle_positions == checkpoint:
+        if self._caught_up_positions is not None and self._caught_up_positions == checkpoint:
             return dict(checkpoint)
-        partitions, resumed = self._resume(checkpoint, is_listed=True)
-        positions = {key: position.to_checkpoint() for key, position in resumed.deleted.items()}
+        partitions, resumed_positions = self._resume_partitions(checkpoint, is_listing_current=True)
+        positions = {
+            key: position.to_checkpoint_fields()
+            for key, position in resumed_positions.deleted_position_by_key.items()
+        }
         next_trigger_key = ""
-        for key in sorted(partitions, key=lambda key: (key < self._next_trigger_key, key)):
-            partition, previous = partitions[key], resumed.positions.get(key)
-            position, had_remaining = previous, budget.has_remaining
-            if budget.has_remaining and (end_positions is None or key in end_positions):
-                position = self._advance_if_readable(partition, previous, budget)
+        for partition_key in sorted(
+            partitions, key=lambda key: (key < self._next_trigger_key, key)
+        ):
+            partition, previous_position = (
+                partitions[partition_key],
+                resumed_positions.position_by_key.get(partition_key),
+            )
+            position, could_read_more = previous_position, budget.can_read_more
+            if budget.can_read_more and (end_positions is None or partition_key in end_positions):
+                position = self._advance_if_readable(partition, previous_position, budget)
             if end_positions is not None and position is not None:
-                position = limit_position(position, previous, end_positions.get(key))
+                position = limit_position(
+                    position, previous_position, end_positions.get(partition_key)
+                )
             if position is not None:
-                positions[key] = position.to_checkpoint()
-            if had_remaining and not budget.has_remaining:
-                next_trigger_key = f"{key}\0"  # sorts directly after it
+                positions[partition_key] = position.to_checkpoint_fields()
+            if could_read_more and not budget.can_read_more:
+                next_trigger_key = f"{partition_key}\0"  # sorts directly after it
         self._next_trigger_key = next_trigger_key
-        self._idle_positions = (
-            dict(positions) if budget.has_remaining and end_positions is None else None
-        )
+        has_caught_up = budget.can_read_more and end_positions is None
+        self._caught_up_positions = dict(positions) if has_caught_up else None
         return positions
 
     def _advance_if_readable(
         self,
         partition: FollowedPartition,
-        previous: PartitionPosition | None,
+        previous_position: PartitionPosition | None,
         budget: TriggerBudget,
     ) -> PartitionPosition | None:
         """The position after as much of a partition as the budget allows, or the previous position
         if it cannot be read and that is to be ignored."""
         try:
-            return self._advance(partition, previous, budget)
+            return self._advance_position(partition, previous_position, budget)
         except InputError as error:
             self._handle_read_error(error)
-            return previous
+            return previous_position
 
     def _handle_read_error(self, error: InputError) -> None:
         """Raise UnreadableInputError for a file that cannot be read, or log a warning. The error
         for a file that has been deleted since it was listed is raised unchanged the first time."""
         message = format_unreadable_input(error.file, str(error)) if error.file else str(error)
-        if error.is_missing and message not in self._reports:
-            self._reports.add(message)
+        if error.is_missing and message not in self._reported_messages:
+            self._reported_messages.add(message)
             raise error
         if self.request.raises_if_unreadable and self.fails_on_data_loss:
             raise UnreadableInputError(message) from error
@@ -179,159 +187,163 @@ class StreamFollower:
 
     def _retry_if_deleted(self, function: Callable[[], ResultT]) -> ResultT:
         """The function's result; calls it again if a file has been deleted since it was listed."""
-        for pause in RETRY_PAUSES_SECONDS:
+        for pause_seconds in RETRY_PAUSES_SECONDS:
             try:
                 return function()
             except InputError as error:
                 if not error.is_missing:
                     raise
-                time.sleep(pause)
+                time.sleep(pause_seconds)
         return function()
 
-    def end_positions(self) -> CheckpointPositions:
+    def find_end_positions(self) -> CheckpointPositions:
         """The end of each partition's longest copy; raises DataLossError, InputError."""
         positions: CheckpointPositions = {}
-        for key, partition in self._resume({})[0].items():
-            with self._mount(partition):
-                directories = partition.directories
-                directory_ends = [
-                    self._segment_end_cache.find_log_end(
-                        directory.segments, PartitionPosition()
-                    ).position
-                    for directory in directories
+        for partition_key, partition in self._resume_partitions({})[0].items():
+            with self._mount_segments(partition):
+                ends = [
+                    self._segment_end_cache.find_log_end(copy.segments, PartitionPosition())
+                    for copy in partition.directories
                 ]
-            end_position = max(directory_ends, key=lambda position: position.offset)
-            positions[key] = replace(end_position, first=end_position.offset).to_checkpoint()
+            position = max((end.position for end in ends), key=lambda position: position.offset)
+            position = replace(position, first=position.offset)
+            positions[partition_key] = position.to_checkpoint_fields()
         return positions
 
-    def last_seen_ends(self) -> CheckpointPositions:
+    def last_end_positions(self) -> CheckpointPositions:
         """The end of each partition without reading: as found in the last listing, or the base
         offset of the last segment."""
         position_by_key: CheckpointPositions = {}
-        for key, partition in self._partitions.items():
-            offsets = [copy.segments[-1].base for copy in partition.directories]
-            for directory in partition.directories:
-                cached_end = self._segment_end_cache.find_cached(directory.segments[-1])
-                offsets += [] if cached_end is None else [cached_end.position.offset]
-            position_by_key[key] = {"offset": max(offsets)}
+        for partition_key, partition in self._partitions.items():
+            last_segments = [directory.segments[-1] for directory in partition.directories]
+            end_offsets = [segment.base_offset_or_zero for segment in last_segments]
+            for segment in last_segments:
+                cached_end = self._segment_end_cache.find_cached_end(segment)
+                end_offsets += [] if cached_end is None else [cached_end.position.offset]
+            position_by_key[partition_key] = {"offset": max(end_offsets)}
         return position_by_key
 
-    def input_partitions(
-        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    def plan_input_partitions(
+        self, start_checkpoint: Mapping[str, Any], end_checkpoint: Mapping[str, Any]
     ) -> list[KfmtInputPartition]:
         """The data between two positions, distributed to tasks; raises DataLossError if some of it
         is missing, InputError."""
-        return self._retry_if_deleted(lambda: self._plan_input_partitions(start, end))
+        return self._retry_if_deleted(
+            lambda: self._compute_input_partitions(start_checkpoint, end_checkpoint)
+        )
 
-    def _plan_input_partitions(
-        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    def _compute_input_partitions(
+        self, start_checkpoint: Mapping[str, Any], end_checkpoint: Mapping[str, Any]
     ) -> list[KfmtInputPartition]:
-        partitions, resumed_end = self._resume(end)
-        resumed_start = resume_positions(start, partitions)
+        partitions, resumed_ends = self._resume_partitions(end_checkpoint)
+        resumed_starts = resume_positions(start_checkpoint, partitions)
         # Up to Spark 4.1, `latest_positions` does not know the start, so losses are found here.
-        for message in self._iter_losses(resumed_start):
-            self._report_loss(message)
+        for loss_message in self._iter_loss_messages(resumed_starts):
+            self._report_loss(loss_message)
         splits: list[FileSplit] = []
-        selections: dict[str, Selection] = {}
+        selection_by_directory: dict[str, Selection] = {}
         end_offset_by_path: dict[str, int] = {}
-        for key, end_position in resumed_end.positions.items():
-            start_position = resolve_start(resumed_start.positions.get(key), end_position)
+        for partition_key, end_position in resumed_ends.position_by_key.items():
+            start_position = compute_start_position(
+                resumed_starts.position_by_key.get(partition_key), end_position
+            )
             if start_position.offset > end_position.offset:
+                label = format_checkpoint_key(partition_key)
                 self._report_loss(
-                    f"{format_key(key)}: the log was truncated: it had been read up to offset "
+                    f"{label}: the log was truncated: it had been read up to offset "
                     f"{start_position.offset}, and ends at offset {end_position.offset}"
                 )
             if start_position.offset >= end_position.offset:
                 continue
-            partition = partitions[key]
-            with self._mount(partition):
-                segments = self._find_directory(partition, start_position, end_position).segments
-                partition_splits = list(
-                    iter_splits_between(segments, start_position, end_position, self._is_batch_at)
-                )
-            splits += partition_splits
+            partition = partitions[partition_key]
+            with self._mount_segments(partition):
+                copy = self._find_readable_directory(partition, start_position, end_position)
+                segments, has_batch = copy.segments, self._is_batch_at
+                splits += iter_splits_between(segments, start_position, end_position, has_batch)
             base_selection = self.request.selection_options.selection
-            selections |= selections_between(
+            selection_by_directory |= selections_between(
                 base_selection, segments, start_position.offset, end_position.offset
             )
             end_offset_by_path |= segment_end_offsets(segments, end_position.offset)
-        return plan_trigger_partitions(self.request, splits, selections, end_offset_by_path)
+        return plan_trigger_partitions(
+            self.request, splits, selection_by_directory, end_offset_by_path
+        )
 
     # Listings.
 
     def _update_partitions(self) -> None:
         """List the paths, and group the files into partitions if anything has changed."""
         # Unreadable files may be readable now, even if their directories have not changed.
-        self._is_stale = self._update_listing() or self._is_stale or bool(self._read_errors)
-        if not self._is_stale:
+        self._has_stale_partitions = (
+            self._update_listing() or self._has_stale_partitions or bool(self._read_errors)
+        )
+        if not self._has_stale_partitions:
             return
-        self._idle_positions = None
+        self._caught_up_positions = None
         files_by_path = self._listing.files_by_path
         try:
             request = replace(self.request, paths=tuple(files_by_path))
             files = list_input_files(
                 request,
-                list_files_below=files_by_path.__getitem__,
+                list_files=files_by_path.__getitem__,
                 manifest_cache=self._manifest_cache,
             )
         except InputError:  # no readable file: the listing has the reasons
             files = FileSplits()
-        self._partitions = group_partitions(files, self._listing.topic_id, self.request.paths)
+        self._partitions = group_partitions(files, self._listing.find_topic_id, self.request.paths)
         read_errors = self._listing.read_errors | files.read_errors
         self._read_errors = {
             path: reason for path, reason in read_errors.items() if self._may_contain_topics(path)
         }
-        self._is_stale = False
+        self._has_stale_partitions = False
 
     def _update_listing(self) -> bool:
         """List the paths, again while a broker replaces segments; returns whether they changed."""
-        has_changed = self._listing.update()
-        for pause in RETRY_PAUSES_SECONDS:
+        has_changed = self._listing.update_listing()
+        for pause_seconds in RETRY_PAUSES_SECONDS:
             all_files = chain.from_iterable(self._listing.files_by_path.values())
-            if not has_changed or not is_swapping(file.path for file in all_files):
+            if not has_changed or not has_swap_files(file.path for file in all_files):
                 break
-            time.sleep(pause)
-            self._listing.update()
+            time.sleep(pause_seconds)
+            self._listing.update_listing()
         return has_changed
 
     def _may_contain_topics(self, path: str) -> bool:
         """Whether a path may have segments of the topics."""
-        path_topics = {
-            parse_topic_partition(path.rpartition("/")[2])[0],
-            file_topic_partition(path)[0],
-        } - {None}
-        requested_topics = self.request.topics
-        return (
-            not requested_topics
-            or path in self.request.paths
-            or not path_topics
-            or bool(path_topics & requested_topics)
-        )
+        if not self.request.topics or path in self.request.paths:
+            return True
+        name_topic = parse_topic_partition(path.rpartition("/")[2])[0]
+        path_topics = {name_topic, file_topic_partition(path)[0]} - {None}
+        return not path_topics or bool(path_topics & self.request.topics)
 
-    def _resume(
-        self, checkpoint: Mapping[str, Any], *, is_listed: bool = False
+    def _resume_partitions(
+        self, checkpoint: Mapping[str, Any], *, is_listing_current: bool = False
     ) -> tuple[dict[str, FollowedPartition], ResumedPositions]:
         """The current partitions with their positions; raises DataLossError for lost data. Lists
         again before it reports a loss: a broker may be renaming a directory."""
         for attempt in range(len(RETRY_PAUSES_SECONDS) + 1):
-            if attempt or not is_listed:
+            if attempt or not is_listing_current:
                 self._update_partitions()
-            resumed = resume_positions(checkpoint, self._partitions)
-            losses = [loss for loss in self._iter_losses(resumed) if loss not in self._reports]
-            if not losses:
+            resumed_positions = resume_positions(checkpoint, self._partitions)
+            loss_messages = [
+                loss
+                for loss in self._iter_loss_messages(resumed_positions)
+                if loss not in self._reported_messages
+            ]
+            if not loss_messages:
                 break
             if attempt < len(RETRY_PAUSES_SECONDS):
                 time.sleep(RETRY_PAUSES_SECONDS[attempt])
-        for message in losses:
-            self._report_loss(message)
-        for key, old_key in resumed.old_key_by_recreated_key.items():
-            resumed.deleted.pop(old_key, None)
-            resumed.positions[key] = PartitionPosition.starting_at(
+        for loss_message in loss_messages:
+            self._report_loss(loss_message)
+        for key, old_key in resumed_positions.old_key_by_recreated_key.items():
+            resumed_positions.deleted_position_by_key.pop(old_key, None)
+            resumed_positions.position_by_key[key] = PartitionPosition.starting_at(
                 min(directory.first_offset for directory in self._partitions[key].directories)
             )
-        return self._partitions, resumed
+        return self._partitions, resumed_positions
 
-    def _iter_losses(self, resumed: ResumedPositions) -> Iterator[str]:
+    def _iter_loss_messages(self, resumed_positions: ResumedPositions) -> Iterator[str]:
         """Messages about paths that cannot be listed, and about partitions that are missing."""
         read_errors = self._read_errors
         if self.request.raises_if_unreadable or not self.fails_on_data_loss:
@@ -341,83 +353,76 @@ class StreamFollower:
             for path in self.request.paths:
                 if path in read_errors:
                     yield f"{path}: {read_errors[path]}"
-        for key, old_key in resumed.old_key_by_recreated_key.items():
+        for key, old_key in resumed_positions.old_key_by_recreated_key.items():
+            partition, old_topic_id = self._partitions[key], old_key.rpartition("@")[2]
+            offset = resumed_positions.deleted_position_by_key[old_key].offset
             yield (
-                f"{self._partitions[key].name} was recreated: its topic id was "
-                f"{old_key.rpartition('@')[2]} and is now {self._partitions[key].topic_id}; it "
-                f"had been read up to offset {resumed.deleted[old_key].offset}"
+                f"{partition.name} was recreated: its topic id was {old_topic_id} and is now "
+                f"{partition.topic_id}; it had been read up to offset {offset}"
             )
         if read_errors and not self.fails_on_data_loss:
             return
-        for key, position in resumed.deleted.items():
-            if key not in resumed.old_key_by_recreated_key.values():
-                yield (
-                    f"{format_key(key)}: its directory is missing; it had been read up to "
-                    f"offset {position.offset}"
-                )
+        for key, position in resumed_positions.deleted_position_by_key.items():
+            if key not in resumed_positions.old_key_by_recreated_key.values():
+                label = format_checkpoint_key(key)
+                message = "its directory is missing; it had been read up to offset"
+                yield f"{label}: {message} {position.offset}"
 
     def _report_loss(self, message: str) -> None:
         """Raise DataLossError, or warn once."""
         if self.fails_on_data_loss:
             raise DataLossError(f"kfmt: {message}; {DATA_LOSS_ADVICE}")
-        if message not in self._reports:
-            self._reports.add(message)
+        if message not in self._reported_messages:
+            self._reported_messages.add(message)
             WORKER_LOGGER.warning("kfmt: %s", message)
 
     # One partition.
 
-    def _mount(self, partition: FollowedPartition) -> AbstractContextManager[None]:
+    def _mount_segments(self, partition: FollowedPartition) -> AbstractContextManager[None]:
         """Mount the segments of a partition, so that those in tiered storage open as logs."""
-        segment_by_path = {
-            segment.path: segment
-            for directory in partition.directories
-            for segment in directory.segments
-        }
-        return mount_split_files(self.request, segment_by_path.values())
+        segments = chain.from_iterable(copy.segments for copy in partition.directories)
+        return mount_split_files(
+            self.request, {segment.path: segment for segment in segments}.values()
+        )
 
-    def _advance(
+    def _advance_position(
         self,
         partition: FollowedPartition,
-        previous: PartitionPosition | None,
+        previous_position: PartitionPosition | None,
         budget: TriggerBudget,
     ) -> PartitionPosition:
         """The position after as much of a partition as the budget allows."""
         signature = partition.signature
-        if previous is not None and self._end_by_key.get(partition.key) == (previous, signature):
-            return previous
-        with self._mount(partition):
-            directory, start_position = self._find_start(partition, previous)
-            position = advance_in_log(
+        known_end = self._end_by_key.get(partition.checkpoint_key)
+        if previous_position is not None and known_end == (previous_position, signature):
+            return previous_position
+        with self._mount_segments(partition):
+            directory, start_position = self._find_read_start(partition, previous_position)
+            position = advance_position(
                 directory.segments, start_position, budget, self._segment_end_cache
             )
-        if budget.has_remaining:
-            self._end_by_key[partition.key] = position, signature
+        if budget.can_read_more:
+            self._end_by_key[partition.checkpoint_key] = position, signature
         return position
 
-    def _find_start(
-        self, partition: FollowedPartition, previous: PartitionPosition | None
+    def _find_read_start(
+        self, partition: FollowedPartition, previous_position: PartitionPosition | None
     ) -> tuple[PartitionDirectory, PartitionPosition]:
         """The copy to read from, and the position to begin at; raises DataLossError."""
-        position = previous or PartitionPosition()
-        is_start_known = previous is not None and (position.offset > 0 or position.first >= 0)
-        candidates = [
-            copy for copy in partition.directories if copy.first_offset <= position.offset
-        ]
-        if not is_start_known:
-            first_offset = min(copy.first_offset for copy in partition.directories)
-            candidates = [
-                copy for copy in partition.directories if copy.first_offset == first_offset
-            ]
-        directory = self._longest_directory(candidates or partition.directories, position)
-        if previous is None:
+        label = format_checkpoint_key(partition.checkpoint_key)
+        position = previous_position or PartitionPosition()
+        candidates = partition.directories_from(
+            position.offset if position.is_start_known else None
+        )
+        directory = self._find_longest_directory(candidates, position)
+        if previous_position is None:
             return directory, PartitionPosition.starting_at(directory.first_offset)
         if directory.first_offset > position.offset:
-            if is_start_known:
+            if position.is_start_known:
                 last_lost_offset = directory.first_offset - 1
                 self._report_loss(
-                    f"{format_key(partition.key)}: offsets {position.offset} to "
-                    f"{last_lost_offset} are lost: the log "
-                    f"in {directory.path} begins at {directory.first_offset}"
+                    f"{label}: offsets {position.offset} to {last_lost_offset} are lost: "
+                    f"the log in {directory.path} begins at {directory.first_offset}"
                 )
             return directory, PartitionPosition.starting_at(
                 directory.first_offset, position.restarts + 1
@@ -425,19 +430,19 @@ class StreamFollower:
         divergence = self._find_divergence(directory, position)
         if divergence is not None:
             self._report_loss(
-                f"{format_key(partition.key)}: the log in {directory.path} was truncated: it had "
-                f"been read up to offset {position.offset}, and {divergence.message}"
+                f"{label}: the log in {directory.path} was truncated: it had been read "
+                f"up to offset {position.offset}, and {divergence.message}"
             )
-            epoch = self._segment_end_cache.find_epoch_before(
+            leader_epoch = self._segment_end_cache.find_leader_epoch_before(
                 directory.segments, divergence.divergence_offset
             )
             return directory, replace(
                 PartitionPosition.starting_at(divergence.divergence_offset, position.restarts + 1),
-                epoch=epoch,
+                epoch=leader_epoch,
             )
         return directory, position
 
-    def _longest_directory(
+    def _find_longest_directory(
         self, directories: Sequence[PartitionDirectory], position: PartitionPosition
     ) -> PartitionDirectory:
         """The copy whose log has the largest end."""
@@ -462,16 +467,13 @@ class StreamFollower:
 
     def _is_batch_at(self, segment: FileSplit, position: PartitionPosition) -> bool:
         """Whether the next offset is at the position's byte in a segment."""
-        if position.segment != segment.base or not 0 < position.byte <= segment.size:
-            return False
         try:
-            with closing(LogBytes(segment.path, segment.path)) as log_bytes:
-                return is_batch_start(log_bytes, position, segment.base)
+            return has_batch_start(segment, position)
         except InputError as error:
             self._handle_read_error(error)
             return False
 
-    def _find_directory(
+    def _find_readable_directory(
         self,
         partition: FollowedPartition,
         start_position: PartitionPosition,
@@ -479,10 +481,9 @@ class StreamFollower:
     ) -> PartitionDirectory:
         """The copy to read a trigger from, which may be planned again after a restart; raises
         DataLossError if no copy has all of it."""
-        is_start_known = start_position.offset > 0 or start_position.first >= 0
         problems = []
         for directory in partition.directories:
-            if is_start_known and directory.first_offset > start_position.offset:
+            if start_position.is_start_known and directory.first_offset > start_position.offset:
                 problems.append(f"the log in {directory.path} begins at {directory.first_offset}")
                 continue
             divergence = self._find_divergence(directory, start_position) or self._find_divergence(
@@ -491,9 +492,9 @@ class StreamFollower:
             if divergence is None:
                 return directory
             problems.append(f"in {directory.path}, {divergence.message}")
+        label = format_checkpoint_key(partition.checkpoint_key)
         self._report_loss(
-            f"{format_key(partition.key)}: offsets {start_position.offset} to "
-            f"{end_position.offset - 1} were to be "
-            f"read, but {'; '.join(problems)}"
+            f"{label}: offsets {start_position.offset} to {end_position.offset - 1} "
+            f"were to be read, but {'; '.join(problems)}"
         )
-        return max(partition.directories, key=lambda copy: copy.segments[-1].base)
+        return max(partition.directories, key=lambda copy: copy.segments[-1].base_offset_or_zero)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from kfmt_cli.core.urls import format_display_name, is_listed_below, listed_path
+from kfmt_cli.core.urls import format_display_name, is_path_or_subpath, path_in_listings
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.execution.file_split import FileSplit
 
@@ -30,20 +30,29 @@ class PartitionDirectory:
     @property
     def first_offset(self) -> int:
         """The base offset of its first segment."""
-        return self.segments[0].base
+        return self.segments[0].base_offset_or_zero
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedPartition:
     """A partition, or another directory with logs."""
 
-    key: str
+    checkpoint_key: str
     """Its key in a checkpoint; see `positions`."""
     name: str
     """Topic and partition, or the path of the directory."""
     topic_id: str | None
     directories: tuple[PartitionDirectory, ...]
     """In the order of the stream's paths."""
+
+    def directories_from(self, offset: int | None) -> Sequence[PartitionDirectory]:
+        """The copies that begin at an offset or before it; None: at the first offset of all. All
+        copies if none does."""
+        max_offset = (
+            min(copy.first_offset for copy in self.directories) if offset is None else offset
+        )
+        candidates = [copy for copy in self.directories if copy.first_offset <= max_offset]
+        return candidates or self.directories
 
     @property
     def signature(self) -> LogSignature:
@@ -52,8 +61,8 @@ class FollowedPartition:
             (
                 directory.segments[0].path,
                 directory.segments[-1].path,
-                directory.segments[-1].size,
-                directory.segments[-1].modified,
+                directory.segments[-1].file_size,
+                directory.segments[-1].modified_ns,
             )
             for directory in self.directories
         )
@@ -81,23 +90,25 @@ def group_partitions(
                 f"{format_display_name(topic)}-{partition}", find_topic_id(segments[0])
             ].append(segments)
 
-    roots = [listed_path(path) for path in paths]
+    roots = [path_in_listings(path) for path in paths]
 
-    def sort_key(segments: list[FileSplit]) -> tuple[int, str]:
+    def copy_sort_key(segments: list[FileSplit]) -> tuple[int, str]:
         path = segments[0].path
-        root_indexes = (i for i, root in enumerate(roots) if is_listed_below(path, root))
+        root_indexes = (i for i, root in enumerate(roots) if is_path_or_subpath(path, root))
         return next(root_indexes, len(roots)), path
 
     partitions: dict[str, FollowedPartition] = {}
-    for name, topic_id in sorted(
+    for partition_name, topic_id in sorted(
         segment_lists_by_partition, key=lambda pair: (pair[0], pair[1] or "")
     ):
-        segment_lists = segment_lists_by_partition[name, topic_id]
-        key = name if topic_id is None else f"{name}@{topic_id}"
+        segment_lists = segment_lists_by_partition[partition_name, topic_id]
+        checkpoint_key = partition_name if topic_id is None else f"{partition_name}@{topic_id}"
         partition_directories = _partition_directories(
-            sorted(segment_lists, key=sort_key) if len(segment_lists) > 1 else segment_lists
+            sorted(segment_lists, key=copy_sort_key) if len(segment_lists) > 1 else segment_lists
         )
-        partitions[key] = FollowedPartition(key, name, topic_id, partition_directories)
+        partitions[checkpoint_key] = FollowedPartition(
+            checkpoint_key, partition_name, topic_id, partition_directories
+        )
     return partitions
 
 
@@ -114,7 +125,9 @@ def _partition_directories(segment_lists: list[list[FileSplit]]) -> tuple[Partit
             segments[0].directory,
             (
                 *tiered_segments[
-                    : bisect_left(tiered_segments, segments[0].base, key=GET_BASE_OFFSET)
+                    : bisect_left(
+                        tiered_segments, segments[0].base_offset_or_zero, key=GET_BASE_OFFSET
+                    )
                 ],
                 *segments,
             ),

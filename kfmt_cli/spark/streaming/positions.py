@@ -40,16 +40,23 @@ class PartitionPosition:
     restarts: int = 0
     """How often reading continued at another offset than the next one, because data was lost."""
 
+    @property
+    def is_start_known(self) -> bool:
+        """Whether reading began at an offset, not at the beginning of whatever log there was."""
+        return self.offset > 0 or self.first >= 0
+
     @classmethod
     def starting_at(cls, offset: int, restarts: int = 0) -> PartitionPosition:
         """A position at which reading begins, in the segment with this base offset or before."""
         return cls(offset, offset, 0, first=offset, restarts=restarts)
 
-    def to_checkpoint(self) -> dict[str, int]:
+    def to_checkpoint_fields(self) -> dict[str, int]:
         """The position as stored in a checkpoint, without unknown values."""
-        unknown_values = {"last": -1, "epoch": -1, "first": -1, "restarts": 0}
+        unknown_value_by_name = {"last": -1, "epoch": -1, "first": -1, "restarts": 0}
         return {
-            name: value for name, value in asdict(self).items() if unknown_values.get(name) != value
+            name: value
+            for name, value in asdict(self).items()
+            if unknown_value_by_name.get(name) != value
         }
 
 
@@ -57,9 +64,9 @@ class PartitionPosition:
 class ResumedPositions:
     """The positions of a checkpoint, assigned to the current partitions."""
 
-    positions: dict[str, PartitionPosition] = field(default_factory=dict)
+    position_by_key: dict[str, PartitionPosition] = field(default_factory=dict)
     """By the keys of the current partitions."""
-    deleted: dict[str, PartitionPosition] = field(default_factory=dict)
+    deleted_position_by_key: dict[str, PartitionPosition] = field(default_factory=dict)
     """Positions of missing partitions, by the checkpoint's keys."""
     old_key_by_recreated_key: dict[str, str] = field(default_factory=dict)
     """Keys in `deleted` by the key of a partition with the same name and another topic id."""
@@ -69,94 +76,103 @@ def resume_positions(
     checkpoint: Mapping[str, Any], partitions: Mapping[str, FollowedPartition]
 ) -> ResumedPositions:
     """Find the partition of each position in a checkpoint."""
-    resumed = ResumedPositions(
+    resumed_positions = ResumedPositions(
         {key: PartitionPosition(**checkpoint[key]) for key in partitions if key in checkpoint}
     )
-    resumed.deleted = {
+    resumed_positions.deleted_position_by_key = {
         key: PartitionPosition(**fields)
         for key, fields in checkpoint.items()
         if key not in partitions
     }
-    if not resumed.deleted:
-        return resumed
+    if not resumed_positions.deleted_position_by_key:
+        return resumed_positions
     directory_paths = {
         directory.path for partition in partitions.values() for directory in partition.directories
     }
     deleted_keys_by_name = defaultdict[str, list[str]](list)
-    for key in resumed.deleted:
-        deleted_keys_by_name[partition_name(key)].append(key)
+    for key in resumed_positions.deleted_position_by_key:
+        deleted_keys_by_name[parse_partition_name(key)].append(key)
     for key, partition in partitions.items():
-        if key in resumed.positions:
+        if key in resumed_positions.position_by_key:
             continue
         same_name_keys = [
             old_key
             for old_key in deleted_keys_by_name.get(partition.name, [])
-            if old_key in resumed.deleted
+            if old_key in resumed_positions.deleted_position_by_key
         ]
-        own_keys = [
+        matching_keys = [
             directory.path
             for directory in partition.directories
-            if directory.path in resumed.deleted
+            if directory.path in resumed_positions.deleted_position_by_key
         ]
-        own_keys += [
+        matching_keys += [
             old_key
             for old_key in same_name_keys
-            if _belongs_to(old_key, partition, directory_paths) and old_key not in own_keys
+            if _is_key_of_partition(old_key, partition, directory_paths)
+            and old_key not in matching_keys
         ]
-        if own_keys:
-            resumed.positions[key] = max(
-                (resumed.deleted.pop(old_key) for old_key in own_keys), key=attrgetter("offset")
+        if matching_keys:
+            resumed_positions.position_by_key[key] = max(
+                (
+                    resumed_positions.deleted_position_by_key.pop(old_key)
+                    for old_key in matching_keys
+                ),
+                key=attrgetter("offset"),
             )
         elif same_name_keys:
-            resumed.old_key_by_recreated_key[key] = same_name_keys[0]
-    return resumed
+            resumed_positions.old_key_by_recreated_key[key] = same_name_keys[0]
+    return resumed_positions
 
 
-def _belongs_to(old_key: str, partition: FollowedPartition, directory_paths: set[str]) -> bool:
+def _is_key_of_partition(
+    old_key: str, partition: FollowedPartition, directory_paths: set[str]
+) -> bool:
     """Whether a position with the partition's name belongs to the partition: not if both have topic
     ids, as these differ, nor if the key is the existing directory of another partition."""
     both_have_ids = _KEY_PATTERN.match(old_key) is not None and partition.topic_id is not None
     return not both_have_ids and old_key not in directory_paths
 
 
-def partition_name(key: str) -> str:
+def parse_partition_name(checkpoint_key: str) -> str:
     """The topic and partition in a key; the path of a directory that is not a partition's."""
-    if (match := _KEY_PATTERN.match(key)) is not None:
+    if (match := _KEY_PATTERN.match(checkpoint_key)) is not None:
         return match["name"]
-    if "/" not in key:
-        return key
-    topic, partition = parse_topic_partition(key.rpartition("/")[2])
-    return key if topic is None else f"{format_display_name(topic)}-{partition}"
+    if "/" not in checkpoint_key:
+        return checkpoint_key
+    topic, partition = parse_topic_partition(checkpoint_key.rpartition("/")[2])
+    return checkpoint_key if topic is None else f"{format_display_name(topic)}-{partition}"
 
 
-def format_key(key: str) -> str:
+def format_checkpoint_key(checkpoint_key: str) -> str:
     """A key as text for people."""
-    match = _KEY_PATTERN.match(key)
-    return key if match is None else f"{match['name']} (topic id {match['topic_id']})"
+    match = _KEY_PATTERN.match(checkpoint_key)
+    return checkpoint_key if match is None else f"{match['name']} (topic id {match['topic_id']})"
 
 
 def limit_position(
-    position: PartitionPosition, previous: PartitionPosition | None, limit: Mapping[str, int] | None
+    position: PartitionPosition,
+    previous_position: PartitionPosition | None,
+    limit_fields: Mapping[str, int] | None,
 ) -> PartitionPosition:
-    """A position, but at most `limit`, and not before `previous`."""
-    if limit is None:
-        return position if previous is None else previous
-    max_position = PartitionPosition(**limit)
+    """A position, but at most `limit_fields`, and not before `previous_position`."""
+    if limit_fields is None:
+        return position if previous_position is None else previous_position
+    max_position = PartitionPosition(**limit_fields)
     if position.offset <= max_position.offset:
         return position
-    start_position = resolve_start(previous, position)
+    start_position = compute_start_position(previous_position, position)
     if max_position.offset <= start_position.offset:
         return start_position
     return replace(max_position, first=position.first, restarts=position.restarts)
 
 
-def resolve_start(
-    previous: PartitionPosition | None, end_position: PartitionPosition
+def compute_start_position(
+    previous_position: PartitionPosition | None, end_position: PartitionPosition
 ) -> PartitionPosition:
-    """The position at which the data up to `end_position` begins, after `previous`."""
-    if previous is None or end_position.restarts > previous.restarts:
+    """The position at which the data up to `end_position` begins, after `previous_position`."""
+    if previous_position is None or end_position.restarts > previous_position.restarts:
         first_offset = max(end_position.first, 0)
         return PartitionPosition(
             first_offset, first_offset, first=end_position.first, restarts=end_position.restarts
         )
-    return previous
+    return previous_position

@@ -37,11 +37,11 @@ class TriggerBudget:
     """Whether nothing has been read yet: a trigger reads at least one batch."""
 
     @property
-    def has_remaining(self) -> bool:
+    def can_read_more(self) -> bool:
         """Whether the trigger may read anything more."""
         return self.remaining_bytes > 0 and self.remaining_offsets > 0
 
-    def fits(self, n_bytes: int, n_offsets: int) -> bool:
+    def can_consume(self, n_bytes: int, n_offsets: int) -> bool:
         """Whether the trigger may also read this much."""
         return n_bytes <= self.remaining_bytes and n_offsets <= self.remaining_offsets
 
@@ -84,12 +84,16 @@ class SegmentEndCache:
     _end_by_path: dict[str, tuple[int, int, ReadableEnd]] = field(default_factory=dict)
     """Size, modification time and end of segments, by path."""
 
-    def find_cached(self, segment: FileSplit) -> ReadableEnd | None:
+    def find_cached_end(self, segment: FileSplit) -> ReadableEnd | None:
         """The end of a segment that has not changed since it was read."""
-        size, modified, segment_end = self._end_by_path.get(segment.path, (-1, 0, None))
-        return segment_end if (size, modified) == (segment.size, segment.modified) else None
+        file_size, modified_ns, segment_end = self._end_by_path.get(segment.path, (-1, 0, None))
+        return (
+            segment_end
+            if (file_size, modified_ns) == (segment.file_size, segment.modified_ns)
+            else None
+        )
 
-    def find_end(
+    def find_segment_end(
         self,
         segment: FileSplit,
         start_position: PartitionPosition,
@@ -97,38 +101,44 @@ class SegmentEndCache:
     ) -> ReadableEnd:
         """The end of a segment's batches from a position within the budget; raises InputError."""
         effective_budget = budget or TriggerBudget()
-        start_byte = start_position.byte if start_position.segment == segment.base else 0
-        cached_end = self.find_cached(segment)
+        start_byte = (
+            start_position.byte if start_position.segment == segment.base_offset_or_zero else 0
+        )
+        cached_end = self.find_cached_end(segment)
         if cached_end is not None:
             end_position = cached_end.position
-            if end_position.offset <= start_position.offset or effective_budget.fits(
+            if end_position.offset <= start_position.offset or effective_budget.can_consume(
                 end_position.byte - start_byte, end_position.offset - start_position.offset
             ):
                 return replace(cached_end, start_byte=min(start_byte, end_position.byte))
         with closing(LogBytes(segment.path, segment.path)) as log_bytes:
             start_byte = (
-                start_byte if is_batch_start(log_bytes, start_position, segment.base) else 0
+                start_byte
+                if is_batch_start(log_bytes, start_position, segment.base_offset_or_zero)
+                else 0
             )
             position = (
-                start_position if start_byte else PartitionPosition(segment.base, segment.base)
+                start_position
+                if start_byte
+                else PartitionPosition(segment.base_offset_or_zero, segment.base_offset_or_zero)
             )
-            outdated_entry = self._end_by_path.get(segment.path)
+            outdated_end = self._end_by_path.get(segment.path)
             if (
                 budget is None
-                and outdated_entry is not None
-                and outdated_entry[2].position.byte > start_byte
+                and outdated_end is not None
+                and outdated_end[2].position.byte > start_byte
             ):
-                end_position = outdated_entry[2].position
+                end_position = outdated_end[2].position
                 position = (
                     end_position
-                    if is_batch_start(log_bytes, end_position, segment.base)
+                    if is_batch_start(log_bytes, end_position, segment.base_offset_or_zero)
                     else position
                 )
-            segment_end, is_complete = _step_over_batches(
+            segment_end, is_complete = _scan_batches(
                 log_bytes, segment, position, start_position.offset, effective_budget
             )
         if is_complete:
-            self._end_by_path[segment.path] = segment.size, segment.modified, segment_end
+            self._end_by_path[segment.path] = segment.file_size, segment.modified_ns, segment_end
         return segment_end
 
     def find_log_end(
@@ -136,14 +146,14 @@ class SegmentEndCache:
     ) -> ReadableEnd:
         """The end of a log; raises InputError. position: a position in the log, before which
         nothing has to be read."""
-        return self.find_end(segments[-1], position)
+        return self.find_segment_end(segments[-1], position)
 
     def find_divergence(
         self, segments: Sequence[FileSplit], position: PartitionPosition
     ) -> HistoryDivergence | None:
         """How a log's history differs from the one read up to a position; None if it does not.
         Raises InputError."""
-        if segments[-1].base < position.offset:
+        if segments[-1].base_offset_or_zero < position.offset:
             log_end = self.find_log_end(segments, position)
             if log_end.position.offset < position.offset and log_end.error is None:
                 message = f"the log ends at offset {log_end.position.offset}"
@@ -153,29 +163,37 @@ class SegmentEndCache:
                 )
         if position.epoch < 0:
             return None
-        epoch = self._epoch_before_position(segments, position)
-        if epoch in (-1, position.epoch):
+        leader_epoch = self._find_epoch_before_position(segments, position)
+        if leader_epoch in (-1, position.epoch):
             return None
         message = (
-            f"offset {position.offset - 1} has leader epoch {epoch} instead of {position.epoch}"
+            f"offset {position.offset - 1} has leader epoch {leader_epoch} instead of "
+            f"{position.epoch}"
         )
         return HistoryDivergence(
             message, self._find_divergence_offset(segments, position, position.offset - 1)
         )
 
-    def _epoch_before_position(
+    def _find_epoch_before_position(
         self, segments: Sequence[FileSplit], position: PartitionPosition
     ) -> int:
         """The leader epoch of the batch with the offset before a position, or a later epoch of an
         earlier batch; -1 if it is unknown, as after cleaning."""
-        segment = next((log for log in segments if log.base == position.segment), None)
+        segment = next(
+            (
+                log_segment
+                for log_segment in segments
+                if log_segment.base_offset_or_zero == position.segment
+            ),
+            None,
+        )
         if segment is not None and position.last >= 0:
             with closing(LogBytes(segment.path, segment.path)) as log_bytes:
                 if is_batch_start(log_bytes, position, position.segment):
                     return position.epoch
-        return self.find_epoch_before(segments, position.offset, position.epoch)
+        return self.find_leader_epoch_before(segments, position.offset, position.epoch)
 
-    def find_epoch_before(
+    def find_leader_epoch_before(
         self, segments: Sequence[FileSplit], offset: int, stop_above_epoch: int = UNLIMITED
     ) -> int:
         """The leader epoch of the batch that contains the offset before `offset`; -1 if it is
@@ -184,13 +202,17 @@ class SegmentEndCache:
         segment = segments[max(bisect_right(segments, offset - 1, key=GET_BASE_OFFSET) - 1, 0)]
         with closing(LogBytes(segment.path, segment.path)) as log_bytes:
             try:
-                for batch in iter_stored_batches(log_bytes, 0, min(segment.size, log_bytes.size)):
-                    epoch = read_leader_epoch(log_bytes, batch)
+                for batch in iter_stored_batches(
+                    log_bytes, 0, min(segment.file_size, log_bytes.size)
+                ):
+                    leader_epoch = read_leader_epoch(log_bytes, batch)
                     if batch.base_offset >= offset:
                         # A batch after one that was cleaned away has its epoch or a later one.
-                        return epoch if 0 <= epoch < stop_above_epoch < UNLIMITED else -1
-                    if epoch > stop_above_epoch or batch.last_offset >= offset - 1:
-                        return max(epoch, -1)
+                        return (
+                            leader_epoch if 0 <= leader_epoch < stop_above_epoch < UNLIMITED else -1
+                        )
+                    if leader_epoch > stop_above_epoch or batch.last_offset >= offset - 1:
+                        return max(leader_epoch, -1)
             except (CorruptError, StartError):
                 pass
         return -1
@@ -204,10 +226,10 @@ class SegmentEndCache:
             with closing(LogBytes(segment.path, segment.path)) as log_bytes:
                 try:
                     for batch in iter_stored_batches(
-                        log_bytes, 0, min(segment.size, log_bytes.size)
+                        log_bytes, 0, min(segment.file_size, log_bytes.size)
                     ):
-                        epoch = read_leader_epoch(log_bytes, batch)
-                        if epoch > position.epoch:
+                        leader_epoch = read_leader_epoch(log_bytes, batch)
+                        if leader_epoch > position.epoch:
                             max_offset = min(max_offset, batch.base_offset)
                             break
                         if batch.base_offset > max_offset:
@@ -220,12 +242,22 @@ class SegmentEndCache:
                         break
                 except (CorruptError, StartError):
                     continue
-        return max(max_offset, segments[0].base)
+        return max(max_offset, segments[0].base_offset_or_zero)
+
+
+def has_batch_start(segment: FileSplit, position: PartitionPosition) -> bool:
+    """Whether the batch with the next offset begins at the position's byte in a segment, or will
+    begin there: the previous batch ends there, or a batch with this offset begins there. Raises
+    InputError."""
+    base_offset = segment.base_offset_or_zero
+    if position.segment != base_offset or not 0 < position.byte <= segment.file_size:
+        return False
+    with closing(LogBytes(segment.path, segment.path)) as log_bytes:
+        return is_batch_start(log_bytes, position, base_offset)
 
 
 def is_batch_start(log_bytes: LogBytes, position: PartitionPosition, base_offset: int) -> bool:
-    """Whether the batch with the next offset begins at the position's byte in a segment, or will
-    begin there: the previous batch ends there, or a batch with this offset begins there."""
+    """As `has_batch_start`, in an open log."""
     if position.segment != base_offset or not 0 < position.byte <= log_bytes.size:
         return False
     try:
@@ -250,10 +282,10 @@ def read_leader_epoch(log_bytes: LogBytes, batch: StoredBatch) -> int:
     """The leader epoch in a batch; -1 if it has none."""
     if batch.magic < 2:
         return -1
-    return header.partition_leader_epoch(log_bytes.read(batch.position, BATCH_HEADER_BYTES))
+    return header.partition_leader_epoch(log_bytes.read_bytes(batch.position, BATCH_HEADER_BYTES))
 
 
-def _step_over_batches(
+def _scan_batches(
     log_bytes: LogBytes,
     segment: FileSplit,
     position: PartitionPosition,
@@ -262,29 +294,33 @@ def _step_over_batches(
 ) -> tuple[ReadableEnd, bool]:
     """Step over the batches from a position; returns the end of those within the budget, which
     counts from `first_offset`, and whether these are all batches."""
-    last_batch, start_byte, error_text, is_complete = None, -1, None, True
+    last_batch, start_byte, error_text, is_scan_complete = None, -1, None, True
     try:
         for batch in iter_stored_batches(
-            log_bytes, position.byte, min(segment.size, log_bytes.size)
+            log_bytes, position.byte, min(segment.file_size, log_bytes.size)
         ):
             if batch.last_offset >= first_offset:
                 start_byte = batch.position if start_byte < 0 else start_byte
-                n_offsets = batch.last_offset + 1 - max(first_offset, segment.base)
+                n_offsets = batch.last_offset + 1 - max(first_offset, segment.base_offset_or_zero)
                 is_first_batch = budget.is_unused and batch.position == start_byte
-                if not is_first_batch and not budget.fits(
+                if not is_first_batch and not budget.can_consume(
                     batch.end_position - start_byte, n_offsets
                 ):
-                    is_complete = False
+                    is_scan_complete = False
                     break
             last_batch = batch
     except (CorruptError, StartError) as error:
         error_text = str(error)
     if last_batch is not None:
-        offset = max(last_batch.last_offset + 1, position.offset)
+        next_offset = max(last_batch.last_offset + 1, position.offset)
         epoch = read_leader_epoch(log_bytes, last_batch)
         position = PartitionPosition(
-            offset, segment.base, last_batch.end_position, last_batch.position, epoch
+            next_offset,
+            segment.base_offset_or_zero,
+            last_batch.end_position,
+            last_batch.position,
+            epoch,
         )
     return ReadableEnd(
         position, position.byte if start_byte < 0 else start_byte, error_text
-    ), is_complete
+    ), is_scan_complete

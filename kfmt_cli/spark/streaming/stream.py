@@ -15,7 +15,7 @@ from kfmt_cli.spark.input_partition import KfmtInputPartition
 from kfmt_cli.spark.source_options import StreamOptions
 from kfmt_cli.spark.streaming.follower import StreamFollower
 from kfmt_cli.spark.streaming.segment_ends import UNLIMITED, TriggerBudget
-from kfmt_cli.spark.worker import DriverEnvironment, with_driver_kfmt
+from kfmt_cli.spark.worker import DriverEnvironment, wrap_with_driver_kfmt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,27 +40,27 @@ class KfmtStreamReader(DataSourceStreamReader):
     ) -> None:
         if request.table not in (RECORDS_TABLE.name, BATCHES_TABLE.name):
             raise UsageError(f"kfmt: a stream supports records or batches, not {request.table}")
-        if request.selection_options.must_read_logs:
+        if request.selection_options.needs_logs:
             raise UsageError("kfmt: a stream supports neither `last` nor read_committed")
         self.request = request
         self.driver_env = driver_env
         self.options = options
-        self.partition_follower = StreamFollower(request, options.fails_on_data_loss)
+        self.stream_follower = StreamFollower(request, options.fails_on_data_loss)
         self.planned_end_positions: dict[str, Any] = {}
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
         """Pickle as a function that imports the driver's kfmt in a worker before this class."""
         create_reader = partial(type(self), self.request, self.driver_env, self.options)
-        return with_driver_kfmt(self.driver_env, create_reader), ()
+        return wrap_with_driver_kfmt(self.driver_env, create_reader), ()
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         """The start of a new query; raises InputError for a path that does not exist."""
-        self.partition_follower.check_paths()
-        return self.partition_follower.end_positions() if self.options.starts_at_latest else {}
+        self.stream_follower.check_paths()
+        return self.stream_follower.find_end_positions() if self.options.starts_at_latest else {}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """The end of the next trigger. Up to Spark 4.1, Spark passes neither start nor limit."""
-        return self.partition_follower.latest_positions(
+        return self.stream_follower.latest_positions(
             self.planned_end_positions if start is None else start, self._trigger_budget(limit)
         )
 
@@ -84,11 +84,11 @@ class KfmtStreamReader(DataSourceStreamReader):
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """The next offset of each partition, for the progress of a query, in Spark 4.2 and later;
         None before the first listing."""
-        return self.partition_follower.last_seen_ends() or None
+        return self.stream_follower.last_end_positions() or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The input partitions of a trigger."""
-        input_partitions = self.partition_follower.input_partitions(start, end)
+        input_partitions = self.stream_follower.plan_input_partitions(start, end)
         self.planned_end_positions = end
         return [*input_partitions]
 
@@ -111,10 +111,10 @@ class AvailableNowStreamReader(KfmtStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Set the end of the query to the current end of the data."""
-        self.available_now_end_positions = self.partition_follower.end_positions()
+        self.available_now_end_positions = self.stream_follower.find_end_positions()
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        return self.partition_follower.latest_positions(
+        return self.stream_follower.latest_positions(
             start or {}, self._trigger_budget(limit), self.available_now_end_positions
         )
 

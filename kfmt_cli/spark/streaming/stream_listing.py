@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
 
-from kfmt_cli.arrow.topic_ids import PARTITION_METADATA_NAME, read_topic_id_in
+from kfmt_cli.arrow.topic_ids import PARTITION_METADATA_NAME, read_directory_topic_id
 from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.core.urls import absolute_path, is_local, strip_file_scheme
 from kfmt_cli.disk.directory_walk import DirectoryWalk
@@ -25,7 +25,7 @@ from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
 
-SETTLE_SECONDS = 2.0  # no file system's times are coarser
+MIN_STABLE_SECONDS = 2.0  # no file system's times are coarser
 MAX_DIRECTORY_READS = 4  # of a directory that changes all the time
 _GROWING_SUFFIXES = (LOG_KIND.suffix, MANIFEST_SUFFIX, PARTITION_METADATA_NAME)
 
@@ -36,9 +36,9 @@ class _CachedDirectory:
 
     modified_ns: int
     """Its modification time, in nanoseconds."""
-    modified_seen_at: float
+    first_seen_seconds: float
     """When this time was first seen, on a monotonic clock."""
-    read_at: float = 0.0
+    read_seconds: float = 0.0
     """When its entries were read."""
     entries: LocalEntries = field(default_factory=LocalEntries)
     _last_segment_index: int | None = None
@@ -59,17 +59,17 @@ class _CachedDirectory:
         )
         return has_changed
 
-    def refresh_sizes(self) -> bool:
+    def refresh_file_sizes(self) -> bool:
         """Read the sizes of two files again; returns whether one has changed. Raises OSError."""
         has_changed = False
         for i in (self._last_segment_index, next(self._other_growing_indexes, None)):
             if i is not None:
                 files, file = self.entries.files, self.entries.files[i]
-                file_status = os.stat(file.path)  # noqa: PTH116 (many)
-                if (file_status.st_size, file_status.st_mtime_ns) != (file.size, file.modified_ns):
+                file_stat = os.stat(file.path)  # noqa: PTH116 (many)
+                if (file_stat.st_size, file_stat.st_mtime_ns) != (file.size, file.modified_ns):
                     has_changed = True
                     files[i] = replace(
-                        file, size=file_status.st_size, modified_ns=file_status.st_mtime_ns
+                        file, size=file_stat.st_size, modified_ns=file_stat.st_mtime_ns
                     )
         return has_changed
 
@@ -86,41 +86,45 @@ class StreamListing:
     """The reasons why a path, or a directory or link under one, could not be read."""
     _directories: dict[str, _CachedDirectory] = field(default_factory=dict)
     _topic_id_by_directory: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
-    _metadata_version_by_directory: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _metadata_file_state_by_directory: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def update(self) -> bool:
+    def update_listing(self) -> bool:
         """List the paths again; returns whether anything has changed."""
-        previous_state, self.read_errors = (self.files_by_path, self.read_errors), {}
-        self.files_by_path, is_changed = {}, False
+        previous_listing, self.read_errors = (self.files_by_path, self.read_errors), {}
+        self.files_by_path, is_listing_changed = {}, False
         for path in self.paths:
             try:
                 if is_local(path) and Path(strip_file_scheme(path)).is_dir():
-                    files, has_changed = self._list_below(absolute_path(strip_file_scheme(path)))
-                    is_changed = is_changed or has_changed
+                    files, has_changed = self._list_files_below(
+                        absolute_path(strip_file_scheme(path))
+                    )
+                    is_listing_changed = is_listing_changed or has_changed
                 else:
                     files = list(iter_files(path))
-                    is_changed = is_changed or files != previous_state[0].get(path)
+                    is_listing_changed = is_listing_changed or files != previous_listing[0].get(
+                        path
+                    )
             except InputError as error:
                 self.read_errors[path] = str(error).removeprefix(f"{path}: ")
                 continue
             self.read_errors |= {file.path: file.error for file in files if file.error}
             if files:
                 self.files_by_path[path] = files
-        is_changed = (
-            is_changed
-            or self.read_errors != previous_state[1]
-            or self.files_by_path.keys() != previous_state[0].keys()
+        is_listing_changed = (
+            is_listing_changed
+            or self.read_errors != previous_listing[1]
+            or self.files_by_path.keys() != previous_listing[0].keys()
         )
-        if is_changed:
-            self._metadata_version_by_directory = {
+        if is_listing_changed:
+            self._metadata_file_state_by_directory = {
                 file.path[: -len(PARTITION_METADATA_NAME) - 1]: (file.size, file.modified_ns)
                 for files in self.files_by_path.values()
                 for file in files
                 if file.path.endswith(PARTITION_METADATA_NAME)
             }
-        return is_changed
+        return is_listing_changed
 
-    def _list_below(self, root: str) -> tuple[list[StoredFile], bool]:
+    def _list_files_below(self, root: str) -> tuple[list[StoredFile], bool]:
         """The files under a local directory, and whether any has changed."""
         files: list[StoredFile] = []
         has_changed = False
@@ -130,8 +134,11 @@ class StreamListing:
                 modified_ns = os.stat(directory).st_mtime_ns  # noqa: PTH116 (many)
                 if cached_directory is None or cached_directory.modified_ns != modified_ns:
                     cached_directory = _CachedDirectory(modified_ns, now_seconds)
-                if cached_directory.read_at - cached_directory.modified_seen_at >= SETTLE_SECONDS:
-                    has_changed = cached_directory.refresh_sizes() or has_changed
+                if (
+                    cached_directory.read_seconds - cached_directory.first_seen_seconds
+                    >= MIN_STABLE_SECONDS
+                ):
+                    has_changed = cached_directory.refresh_file_sizes() or has_changed
                 else:
                     has_changed = (
                         cached_directory.update_entries(
@@ -139,7 +146,7 @@ class StreamListing:
                         )
                         or has_changed
                     )
-                    cached_directory.read_at = (
+                    cached_directory.read_seconds = (
                         0.0
                         if any(file.error for file in cached_directory.entries.files)
                         else now_seconds
@@ -152,28 +159,30 @@ class StreamListing:
                 continue
             files += cached_directory.entries.files
             directory_walk.add_subdirectories(
-                directory, cached_directory.entries.directories, cached_directory.entries.links
+                directory,
+                cached_directory.entries.directories,
+                cached_directory.entries.directory_links,
             )
         return files, has_changed
 
-    def topic_id(self, split: FileSplit) -> str | None:
+    def find_topic_id(self, split: FileSplit) -> str | None:
         """The topic id of a segment's partition; None if there is none, or it cannot be read. A
         partition.metadata is read again only if it has changed."""
         if split.topic_id_partition is not None:
             return split.topic_id_partition[2]
-        metadata_version = self._metadata_version_by_directory.get(split.directory)
-        if metadata_version is None:
+        metadata_file_state = self._metadata_file_state_by_directory.get(split.directory)
+        if metadata_file_state is None:
             return None
-        cached_entry = self._topic_id_by_directory.get(split.directory)
-        if cached_entry is None or cached_entry[0] != metadata_version:
-            topic_id_text = read_topic_id_in(split.directory)
+        cached_topic_id = self._topic_id_by_directory.get(split.directory)
+        if cached_topic_id is None or cached_topic_id[0] != metadata_file_state:
+            topic_id_text = read_directory_topic_id(split.directory)
             if topic_id_text is None:
                 return None
-            cached_entry = self._topic_id_by_directory[split.directory] = (
-                metadata_version,
+            cached_topic_id = self._topic_id_by_directory[split.directory] = (
+                metadata_file_state,
                 topic_id_text,
             )
-        return cached_entry[1]
+        return cached_topic_id[1]
 
 
 def _read_stable_entries(directory: str, modified_ns: int) -> LocalEntries:

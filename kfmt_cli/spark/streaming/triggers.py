@@ -12,7 +12,7 @@ from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.spark.input_partition import KfmtInputPartition
-from kfmt_cli.spark.selections import selections_in_splits
+from kfmt_cli.spark.selections import selections_for_splits
 from kfmt_cli.spark.streaming.partition_directories import GET_BASE_OFFSET
 from kfmt_cli.spark.streaming.positions import PartitionPosition
 
@@ -20,10 +20,10 @@ from kfmt_cli.spark.streaming.positions import PartitionPosition
 def plan_trigger_partitions(
     request: ReadRequest,
     splits: Sequence[FileSplit],
-    selections: Mapping[str, Selection],
+    selection_by_directory: Mapping[str, Selection],
     end_offset_by_path: Mapping[str, int],
 ) -> list[KfmtInputPartition]:
-    """Distribute splits of logs to tasks. selections: the selection per directory.
+    """Distribute splits of logs to tasks. selection_by_directory: the selection per directory.
     end_offset_by_path: see `segment_end_offsets`."""
     task_bytes = bytes_per_task(request, FileSplits(splits))
     smaller_splits = (
@@ -31,18 +31,18 @@ def plan_trigger_partitions(
         for split in splits
         for smaller_split in (
             split_files([replace(split, is_batch_aligned=False)], task_bytes)
-            if split.is_whole
+            if split.is_entire_file
             else [split]
         )
     )
     task_splits = map(FileSplits, group_splits(smaller_splits, task_bytes))
     return [
         KfmtInputPartition(
-            group,
-            selections_in_splits(group, selections),
-            tuple(end_offset_by_path[split.path] for split in group),
+            task_group,
+            selections_for_splits(task_group, selection_by_directory),
+            tuple(end_offset_by_path[split.path] for split in task_group),
         )
-        for group in task_splits
+        for task_group in task_splits
     ]
 
 
@@ -56,20 +56,28 @@ def segment_end_offsets(segments: Sequence[FileSplit], log_end_offset: int) -> d
 
 
 def selections_between(
-    base_selection: Selection, segments: Sequence[FileSplit], first_offset: int, end_offset: int
+    requested_selection: Selection,
+    segments: Sequence[FileSplit],
+    first_offset: int,
+    end_offset: int,
 ) -> dict[str, Selection]:
     """The selections for the directories of a log, each up to the first offset of the next one.
     end_offset: exclusive."""
-    directory_bases = [
-        (directory, next(directory_segments).base)
+    directory_base_offsets = [
+        (directory, next(directory_segments).base_offset_or_zero)
         for directory, directory_segments in groupby(segments, key=attrgetter("directory"))
     ]
-    next_base_offsets = [*(base for _, base in directory_bases[1:]), end_offset]
+    next_base_offsets = [
+        *(base_offset for _, base_offset in directory_base_offsets[1:]),
+        end_offset,
+    ]
     return {
-        directory: base_selection.intersect(
-            Selection(first_offset, min(end_offset, next_offset) - 1)
+        directory: requested_selection.intersect(
+            Selection(first_offset, min(end_offset, next_base_offset) - 1)
         )
-        for (directory, _), next_offset in zip(directory_bases, next_base_offsets, strict=True)
+        for (directory, _), next_base_offset in zip(
+            directory_base_offsets, next_base_offsets, strict=True
+        )
     }
 
 
@@ -80,9 +88,13 @@ def iter_splits_between(
     is_batch_start: Callable[[FileSplit, PartitionPosition], bool],
 ) -> Iterator[FileSplit]:
     """The splits of segments between two positions."""
-    for i, segment in enumerate(segments):
-        next_base_offset = segments[i + 1].base if i + 1 < len(segments) else None
-        if segment.base >= end_position.offset or (
+    for segment_index, segment in enumerate(segments):
+        next_base_offset = (
+            segments[segment_index + 1].base_offset_or_zero
+            if segment_index + 1 < len(segments)
+            else None
+        )
+        if segment.base_offset_or_zero >= end_position.offset or (
             next_base_offset is not None and next_base_offset <= start_position.offset
         ):
             continue
@@ -90,7 +102,7 @@ def iter_splits_between(
         end_byte = (
             end_position.byte
             if is_batch_start(segment, end_position) and end_position.byte > start_byte
-            else segment.size
+            else segment.file_size
         )
         if end_byte > start_byte:
             yield replace(segment.with_byte_range(start_byte, end_byte), is_batch_aligned=True)

@@ -18,34 +18,34 @@ from kfmt_cli.writers.batches import (
     CODEC_MASK,
     DraftTable,
     EncodedBatches,
+    complete_batch,
     encode_batches,
     encode_records,
-    seal_batch,
 )
-from kfmt_cli.writers.build.batch_drafts import OpenBatch, record_sizes
+from kfmt_cli.writers.build.batch_drafts import OpenBatch, estimated_record_bytes
 from kfmt_cli.writers.build.jsonl import line_error
-from kfmt_cli.writers.legacy_batches import encode_legacy_batches, encode_messages, seal_wrapper
+from kfmt_cli.writers.legacy_batches import encode_legacy_batches, encode_messages, encode_wrapper
 
 MAX_BATCH_BYTES = (1 << 31) - 1
-MAGIC_2_ONLY_MASK = TRANSACTIONAL.mask | CONTROL.mask
+V2_ATTRIBUTES_MASK = TRANSACTIONAL.mask | CONTROL.mask
 
 
 class BatchAssembler:
     """Accepts batches and records, and passes complete batches to `emit_batches`.
 
-    n_records: the number of records accepted. n_count_mismatches: the number of batches whose lines
-    declare another record count.
+    n_accepted_records: the number of records accepted. n_count_mismatches: the number of batches
+    whose lines declare another record count.
     """
 
     def __init__(self, emit_batches: Callable[[EncodedBatches], None]) -> None:
         self._emit_batches = emit_batches
         self.open_batch: OpenBatch | None = None
-        self.n_records = 0
+        self.n_accepted_records = 0
         self.n_count_mismatches = 0
 
-    def add(self, drafts: DraftTable, records: RecordColumns) -> None:
+    def add_batches(self, drafts: DraftTable, records: RecordColumns) -> None:
         """Add batches; the last one stays open. Raises LineError."""
-        self.close()
+        self.close_open_batch()
         _require_legacy_compatible(drafts, records)
         last_index, magic = len(drafts) - 1, int(drafts.magic[0])
         n_complete_records = int(records.row_ends[last_index - 1]) if last_index else 0
@@ -55,68 +55,74 @@ class BatchAssembler:
                 records.data, rows, records.headers, records.row_ends[:-1]
             )
             complete_drafts = drafts.select_rows(slice(0, last_index))
-            self._check_declared_counts(complete_drafts, complete_records.row_counts)
+            self._count_record_mismatches(complete_drafts, complete_records.row_counts)
             self._emit_batches(
                 encode_batches(complete_drafts, complete_records)
                 if magic == 2
                 else encode_legacy_batches(complete_drafts, complete_records, magic)
             )
-            self.n_records += n_complete_records
+            self.n_accepted_records += n_complete_records
         open_rows = (
             records.rows.select_rows(slice(n_complete_records, None))
             if n_complete_records
             else records.rows
         )
-        draft = drafts.select_rows(slice(last_index, None))
-        body = bytearray(BATCH_HEADER_BYTES if magic == 2 else 0)
-        self.open_batch = OpenBatch(draft, body)
+        open_draft = drafts.select_rows(slice(last_index, None))
+        encoded_records = bytearray(BATCH_HEADER_BYTES if magic == 2 else 0)
+        self.open_batch = OpenBatch(open_draft, encoded_records)
         if len(open_rows):
-            self.extend(
+            self.extend_open_batch(
                 RecordColumns(records.data, open_rows, records.headers, np.array([len(open_rows)]))
             )
 
-    def extend(self, records: RecordColumns) -> None:
+    def extend_open_batch(self, records: RecordColumns) -> None:
         """Add records to the open batch; raises LineError."""
-        batch = self.open_batch
-        assert batch is not None
-        rows, draft = records.rows, batch.draft
+        open_batch = self.open_batch
+        assert open_batch is not None
+        rows, draft = records.rows, open_batch.draft
         _require_legacy_compatible(draft, records)
-        delta = int(rows.offset[-1] - draft.base_offset[0])
-        draft.last_offset_delta = np.maximum(draft.last_offset_delta, delta)
+        last_offset_delta = int(rows.offset[-1] - draft.base_offset[0])
+        draft.last_offset_delta = np.maximum(draft.last_offset_delta, last_offset_delta)
         if not draft.has_explicit_max[0]:
             max_timestamp = int(rows.timestamp.max())
             draft.max_timestamp = np.maximum(draft.max_timestamp, max_timestamp)
         magic = int(draft.magic[0])
         batch_index = np.zeros(len(rows), np.int64)
         if magic == 2:
-            batch.body += encode_records(draft, batch_index, records)[0]
+            open_batch.encoded_bytes += encode_records(draft, batch_index, records)[0]
         elif draft.attributes[0] & CODEC_MASK:
-            batch.body += encode_messages(draft, batch_index, records, magic)[0]
+            open_batch.encoded_bytes += encode_messages(draft, batch_index, records, magic)[0]
         else:
             records.row_ends = np.array([len(rows)])
-            batch.messages.append(encode_legacy_batches(draft, records, magic))
-        if len(batch.body) > MAX_BATCH_BYTES:
+            open_batch.encoded_messages.append(encode_legacy_batches(draft, records, magic))
+        if len(open_batch.encoded_bytes) > MAX_BATCH_BYTES:
             message = f"its batch would be larger than {MAX_BATCH_BYTES} bytes"
             raise line_error(int(draft.line_number[0]), message)
-        batch.estimated_bytes += int(record_sizes(rows).sum())
-        batch.n_records += len(rows)
-        self.n_records += len(rows)
+        open_batch.estimated_bytes += int(estimated_record_bytes(rows).sum())
+        open_batch.n_records += len(rows)
+        self.n_accepted_records += len(rows)
 
-    def close(self) -> None:
+    def close_open_batch(self) -> None:
         """Write the open batch; raises LineError if its line declares records but none follow."""
-        batch, self.open_batch = self.open_batch, None
-        if batch is None:
+        closed_batch, self.open_batch = self.open_batch, None
+        if closed_batch is None:
             return
-        self._check_declared_counts(batch.draft, np.array([batch.n_records]))
-        magic = int(batch.draft["magic"][0])
+        self._count_record_mismatches(closed_batch.draft, np.array([closed_batch.n_records]))
+        magic = int(closed_batch.draft["magic"][0])
         if magic == 2:
-            self._emit_batches(seal_batch(batch.draft, batch.body, batch.n_records))
-        elif batch.body:
-            self._emit_batches(seal_wrapper(batch.draft, batch.body, magic))
-        for messages in batch.messages:
-            self._emit_batches(messages)
+            self._emit_batches(
+                complete_batch(
+                    closed_batch.draft, closed_batch.encoded_bytes, closed_batch.n_records
+                )
+            )
+        elif closed_batch.encoded_bytes:
+            self._emit_batches(
+                encode_wrapper(closed_batch.draft, closed_batch.encoded_bytes, magic)
+            )
+        for encoded_messages in closed_batch.encoded_messages:
+            self._emit_batches(encoded_messages)
 
-    def _check_declared_counts(self, drafts: DraftTable, record_counts: IntArray) -> None:
+    def _count_record_mismatches(self, drafts: DraftTable, record_counts: IntArray) -> None:
         """Count batches that declare another record count; raises LineError if one is empty."""
         declared_counts = drafts.declared_count
         is_mismatch = (declared_counts >= 0) & (declared_counts != record_counts)
@@ -124,10 +130,13 @@ class BatchAssembler:
             return
         empty_indexes = np.flatnonzero(is_mismatch & (record_counts == 0))
         if len(empty_indexes):
-            i = int(empty_indexes[0])
-            count_text = f"{declared_counts[i]} record{'s' if declared_counts[i] > 1 else ''}"
+            batch_index = int(empty_indexes[0])
+            count_text = (
+                f"{declared_counts[batch_index]} "
+                f"record{'s' if declared_counts[batch_index] > 1 else ''}"
+            )
             message = f"{count_text} declared, but no record lines follow; run dump with --records"
-            raise line_error(int(drafts.line_number[i]), message)
+            raise line_error(int(drafts.line_number[batch_index]), message)
         self.n_count_mismatches += int(is_mismatch.sum())
 
 
@@ -141,12 +150,12 @@ def _require_legacy_compatible(drafts: DraftTable, records: RecordColumns) -> No
         line_number = int(records.rows["line"][rows_with_headers[0]])
         raise line_error(line_number, "messages of magic 0 and 1 have no headers")
     attributes = drafts.attributes
-    for is_invalid, supported in (
-        (attributes & MAGIC_2_ONLY_MASK != 0, "neither transactions nor control records"),
+    for is_unsupported, support_text in (
+        (attributes & V2_ATTRIBUTES_MASK != 0, "neither transactions nor control records"),
         (attributes & CODEC_MASK == CODECS.index("zstd"), "no zstd"),
         (drafts.producer_id >= 0, "no producers"),
     ):
-        if is_invalid.any():
+        if is_unsupported.any():
             raise line_error(
-                int(line_numbers[is_invalid.argmax()]), f"magic 0 and 1 support {supported}"
+                int(line_numbers[is_unsupported.argmax()]), f"magic 0 and 1 support {support_text}"
             )

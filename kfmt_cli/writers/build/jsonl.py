@@ -23,7 +23,7 @@ from kfmt_cli.rows.column import LOCATION_COLUMNS, ColumnKind, RowType
 from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.record import RECORD_ROW
 
-CHUNK_BYTES = 256 << 10
+LINE_CHUNK_BYTES = 256 << 10
 MAX_LINE_BYTES = 1 << 30
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -70,7 +70,7 @@ class _Line(msgspec.Struct, kw_only=True, gc=False):
     file: str | None = None
 
 
-class _Record(_Line, kw_only=True, gc=False):
+class _RecordFields(_Line, kw_only=True, gc=False):
     """The fields read from a record line."""
 
     offset: int | None = None
@@ -90,7 +90,7 @@ class _Record(_Line, kw_only=True, gc=False):
     producer_epoch: int | None = None
 
 
-class _Batch(_Line, kw_only=True, gc=False):
+class _BatchFields(_Line, kw_only=True, gc=False):
     """The fields read from a batch line."""
 
     magic: int | None = None
@@ -106,18 +106,18 @@ class _Batch(_Line, kw_only=True, gc=False):
     records_count: int | None = None
 
 
-def _add_derived_fields(line_type: type[_Line], row_type: RowType) -> type[_Line]:
+def _line_type_with_derived_fields(line_type: type[_Line], row_type: RowType) -> type[_Line]:
     """A line type that also accepts the derived fields of a dump, which are ignored."""
     field_names = set(line_type.__struct_fields__)
-    type_by_kind = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
+    type_by_column_kind = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
     derived_fields: list[tuple[str, Any, None]] = [
-        (column.name, type_by_kind[column.kind], None)
+        (column.name, type_by_column_kind[column.kind], None)
         for column in row_type.columns
         if column.name not in field_names
     ]
     derived_fields += [(name, int | str | None, None) for name in LOCATION_COLUMNS]
     name = row_type.name.capitalize()
-    struct = msgspec.defstruct(
+    extended_type = msgspec.defstruct(
         name,
         derived_fields,
         bases=(line_type,),
@@ -126,17 +126,17 @@ def _add_derived_fields(line_type: type[_Line], row_type: RowType) -> type[_Line
         tag=row_type.name,
         forbid_unknown_fields=True,
     )
-    return cast(type[_Line], struct)
+    return cast(type[_Line], extended_type)
 
 
 if TYPE_CHECKING:
-    Record = _Record
-    Batch = _Batch
+    RecordLine = _RecordFields
+    BatchLine = _BatchFields
 else:
-    Record = _add_derived_fields(_Record, RECORD_ROW)
-    Record.__doc__ = "A record, belonging to the preceding batch line or standalone."
-    Batch = _add_derived_fields(_Batch, BATCH_ROW)
-    Batch.__doc__ = "A batch; omitted fields are derived from the records after it."
+    RecordLine = _line_type_with_derived_fields(_RecordFields, RECORD_ROW)
+    RecordLine.__doc__ = "A record, belonging to the preceding batch line or standalone."
+    BatchLine = _line_type_with_derived_fields(_BatchFields, BATCH_ROW)
+    BatchLine.__doc__ = "A batch; omitted fields are derived from the records after it."
 
 
 class IgnoredLine(_Line, tag=True):
@@ -155,22 +155,22 @@ class SummaryLine(IgnoredLine, tag="summary"):
     """The summary that ends the output of checking commands."""
 
 
-BuildLine = Record | Batch | IgnoredLine
-_ANY_LINE = Record | Batch | FindingLine | FileLine | SummaryLine
+BuildLine = RecordLine | BatchLine | IgnoredLine
+_ANY_LINE_TYPE = RecordLine | BatchLine | FindingLine | FileLine | SummaryLine
 # Decodes chunks in which every line has a type.
-_TYPED_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(_ANY_LINE)
+_TYPED_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(_ANY_LINE_TYPE)
 # Decodes chunks of records with or without a type.
-_RECORD_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(Record)
-MAX_CACHED_SHAPES = 1 << 16
-_checked_shapes: set[int] = set()  # shapes of lines without a duplicate key
+_RECORD_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(RecordLine)
+MAX_CACHED_KEY_SHAPES = 1 << 16
+_checked_key_shapes: set[int] = set()  # shapes of lines without a duplicate key
 
 
 class _LineTypeJson(msgspec.Struct):
     type: str = "record"
 
 
-_type_decoder = msgspec.json.Decoder(_LineTypeJson)
-_LINE_TYPES = {line.__struct_config__.tag for line in get_args(_ANY_LINE)}
+_LINE_TYPE_DECODER = msgspec.json.Decoder(_LineTypeJson)
+_LINE_TYPES = {line.__struct_config__.tag for line in get_args(_ANY_LINE_TYPE)}
 
 
 def read_lines(path: str) -> Iterator[list[BuildLine]]:
@@ -181,12 +181,12 @@ def read_lines(path: str) -> Iterator[list[BuildLine]]:
     source = open_source(path)
     try:
         # Another core finds the keys of each line while the previous lines are processed.
-        for chunk, shapes in map_ordered(
-            _scan_shapes, iter_line_chunks(source), available_cores() > 1
+        for chunk, key_shapes in map_ordered(
+            _scan_key_shapes, iter_line_chunks(source), available_cores() > 1
         ):
-            lines = _decode_chunk(chunk, shapes)
+            lines = _decode_chunk(chunk, key_shapes)
             if lines is None:
-                lines = list(_decode_separately(chunk))
+                lines = list(_iter_separately_decoded(chunk))
             else:
                 _set_line_numbers(lines, chunk)
             yield lines
@@ -205,38 +205,40 @@ class LineChunk(NamedTuple):
 def iter_line_chunks(source: Source) -> Iterator[LineChunk]:
     """Split a stream into chunks of complete lines; raises LineError if a line is too long."""
     position, line_number = 0, 1
-    length = CHUNK_BYTES
-    while data := source.read_block(position, length, length):
-        end = data.rfind(b"\n") + 1
-        if len(data) < length:
-            end = len(data)  # the last line may lack its newline
-        if not end:
-            length *= 2
-            if length > MAX_LINE_BYTES:
+    read_bytes = LINE_CHUNK_BYTES
+    while data := source.read_block(position, read_bytes, read_bytes):
+        chunk_end = data.rfind(b"\n") + 1
+        if len(data) < read_bytes:
+            chunk_end = len(data)  # the last line may lack its newline
+        if not chunk_end:
+            read_bytes *= 2
+            if read_bytes > MAX_LINE_BYTES:
                 raise line_error(line_number, f"longer than {MAX_LINE_BYTES} bytes")
             continue
-        position += end
-        source.prefetch(position, CHUNK_BYTES)
-        start = len(BYTE_ORDER_MARK) if line_number == 1 and data.startswith(BYTE_ORDER_MARK) else 0
-        chunk = LineChunk(data[start:end], line_number, data.count(b"\n"))
+        position += chunk_end
+        source.prefetch_block(position, LINE_CHUNK_BYTES)
+        text_start = (
+            len(BYTE_ORDER_MARK) if line_number == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+        )
+        chunk = LineChunk(data[text_start:chunk_end], line_number, data.count(b"\n"))
         yield chunk
         line_number += chunk.n_newlines
-        source.release(position)
-        length = CHUNK_BYTES
+        source.release_bytes_before(position)
+        read_bytes = LINE_CHUNK_BYTES
 
 
-def _decode_chunk(chunk: LineChunk, shapes: IntArray) -> list[BuildLine] | None:
+def _decode_chunk(chunk: LineChunk, key_shapes: IntArray) -> list[BuildLine] | None:
     """Decode all lines at once; None if one of them must be decoded separately."""
     for decoder in (_TYPED_DECODER, _RECORD_DECODER):
         try:
             lines = decoder.decode_lines(chunk.data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        return lines if _has_unique_keys(chunk.data, shapes) else None
+        return lines if _has_unique_keys(chunk.data, key_shapes) else None
     return None
 
 
-def _scan_shapes(chunk: LineChunk) -> tuple[LineChunk, IntArray]:
+def _scan_key_shapes(chunk: LineChunk) -> tuple[LineChunk, IntArray]:
     """The chunk, and for each line its end and a hash of its keys, from `hash_json_lines`."""
     ends_and_hashes = np.empty((2, chunk.n_newlines + 1), np.int64)
     return chunk, ends_and_hashes[
@@ -244,24 +246,28 @@ def _scan_shapes(chunk: LineChunk) -> tuple[LineChunk, IntArray]:
     ]
 
 
-def _has_unique_keys(data: bytes, shapes: IntArray) -> bool:
+def _has_unique_keys(data: bytes, key_shapes: IntArray) -> bool:
     """Whether no object has a duplicate key; the decoder silently keeps the last one.
 
     Lines with the same keys in the same objects have one shape, so only one of them is checked.
     """
-    ends, hashes = shapes
-    distinct_shapes, example_rows = np.unique(hashes, return_index=True)
-    for shape, i in zip(distinct_shapes.tolist(), example_rows.tolist(), strict=True):
-        if shape in _checked_shapes:
+    line_ends, key_hashes = key_shapes
+    distinct_hashes, first_line_indexes = np.unique(key_hashes, return_index=True)
+    for key_hash, line_index in zip(
+        distinct_hashes.tolist(), first_line_indexes.tolist(), strict=True
+    ):
+        if key_hash in _checked_key_shapes:
             continue
-        text = data[int(ends[i - 1]) if i else 0 : int(ends[i])]
+        line_text = data[
+            int(line_ends[line_index - 1]) if line_index else 0 : int(line_ends[line_index])
+        ]
         try:
-            if text.strip():
-                require_unique_keys(text)
+            if line_text.strip():
+                require_unique_keys(line_text)
         except (DuplicateKeyError, RecursionError):
             return False
-        if len(_checked_shapes) < MAX_CACHED_SHAPES:
-            _checked_shapes.add(shape)
+        if len(_checked_key_shapes) < MAX_CACHED_KEY_SHAPES:
+            _checked_key_shapes.add(key_hash)
     return True
 
 
@@ -276,19 +282,19 @@ def _set_line_numbers(lines: Sequence[BuildLine], chunk: LineChunk) -> None:
         line.number = line_number
 
 
-def _decode_separately(chunk: LineChunk) -> Iterator[BuildLine]:
+def _iter_separately_decoded(chunk: LineChunk) -> Iterator[BuildLine]:
     """Decode the lines one by one; raises LineError for the first invalid one."""
-    for line_number, text in enumerate(chunk.data.split(b"\n"), chunk.first_line_number):
-        if not text.strip():
+    for line_number, line_text in enumerate(chunk.data.split(b"\n"), chunk.first_line_number):
+        if not line_text.strip():
             continue
         try:
-            line_type = _type_decoder.decode(text).type
+            line_type = _LINE_TYPE_DECODER.decode(line_text).type
             if line_type not in _LINE_TYPES:
                 raise line_error(
                     line_number, f"only batch and record lines can be built, not {line_type!r}"
                 )
-            line = (_RECORD_DECODER if line_type == "record" else _TYPED_DECODER).decode(text)
-            require_unique_keys(text)
+            line = (_RECORD_DECODER if line_type == "record" else _TYPED_DECODER).decode(line_text)
+            require_unique_keys(line_text)
         except (
             msgspec.DecodeError,
             UnicodeDecodeError,
@@ -307,18 +313,18 @@ class DuplicateKeyError(ValueError):
         super().__init__(f"duplicate key {key!r} in one object")
 
 
-def require_unique_keys(text: bytes) -> None:
+def require_unique_keys(line_text: bytes) -> None:
     """Raise DuplicateKeyError if an object in a line has a duplicate key."""
     # Numbers as strings: Python refuses to parse too many digits.
-    json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_int=str)
+    json.loads(line_text, object_pairs_hook=_reject_duplicate_keys, parse_int=str)
 
 
-def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> None:
-    keys: set[str] = set()
-    for key, _ in pairs:
-        if key in keys:
+def _reject_duplicate_keys(keys_and_values: list[tuple[str, object]]) -> None:
+    visited_keys: set[str] = set()
+    for key, _ in keys_and_values:
+        if key in visited_keys:
             raise DuplicateKeyError(key)
-        keys.add(key)
+        visited_keys.add(key)
 
 
 def line_error(line: BuildLine | int, message: str) -> LineError:

@@ -11,16 +11,16 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.writers.build.batch_drafts import MAX_OFFSET
-from kfmt_cli.writers.build.jsonl import Batch, Record, line_error
+from kfmt_cli.writers.build.jsonl import BatchLine, RecordLine, line_error
 
 
 @dataclass(slots=True)
-class OpenPartition:
+class PartitionBuildState:
     """The state of a partition.
 
     last_offset: the last batch's last offset, -1 before the first batch. last_record_offset: the
     last record's offset. default_start_offset: the default offset of the first record.
-    next_sequence_by_producer: the next sequence number by producer id. shared_values: the last
+    next_sequence_by_producer: the next sequence number by producer id. last_shared_values: the last
     unbatched record's, see `writers/build/unbatched_records.py`.
     """
 
@@ -28,7 +28,7 @@ class OpenPartition:
     last_record_offset: int = -1
     default_start_offset: int = 0
     next_sequence_by_producer: dict[int, int] = field(default_factory=dict)
-    shared_values: IntArray | None = None
+    last_shared_values: IntArray | None = None
 
     @property
     def next_offset(self) -> int:
@@ -44,18 +44,23 @@ class OpenPartition:
         return first_sequence
 
     def allocate_base_sequences(
-        self, producer_ids: IntArray, control_mask: BoolArray, counts: IntArray
+        self, producer_ids: IntArray, is_control_batch: BoolArray, record_counts: IntArray
     ) -> IntArray:
-        """Allocate the base sequence of each batch, -1 for control batches. counts: of records."""
-        batches = zip(producer_ids.tolist(), control_mask.tolist(), counts.tolist(), strict=True)
+        """Allocate the base sequence of each batch, -1 for control batches. record_counts: of
+        records."""
+        batch_values = zip(
+            producer_ids.tolist(), is_control_batch.tolist(), record_counts.tolist(), strict=True
+        )
         base_sequences = [
-            -1 if is_control else self.allocate_sequences(producer_id, n)
-            for producer_id, is_control, n in batches
+            -1 if is_control else self.allocate_sequences(producer_id, n_records)
+            for producer_id, is_control, n_records in batch_values
         ]
         return np.array(base_sequences, np.int64)
 
 
-def check_offsets(lines: Sequence[Record], offsets: IntArray, previous_offset: int) -> None:
+def require_increasing_offsets(
+    record_lines: Sequence[RecordLine], offsets: IntArray, previous_offset: int
+) -> None:
     """Raise LineError unless the offsets increase and are valid. previous_offset: the offset before
     them, -1 if none."""
     if not len(offsets):
@@ -66,24 +71,29 @@ def check_offsets(lines: Sequence[Record], offsets: IntArray, previous_offset: i
     )
     negative_rows = np.flatnonzero(offsets < 0)
     if len(negative_rows):
-        i = int(negative_rows[0])
-        raise line_error(lines[i], f"offset {offsets[i]} is negative")
+        row = int(negative_rows[0])
+        raise line_error(record_lines[row], f"offset {offsets[row]} is negative")
     if len(nonincreasing_rows):
-        i = int(nonincreasing_rows[0])
-        previous = int(offsets[i - 1]) if i else previous_offset
+        row = int(nonincreasing_rows[0])
+        preceding_offset = int(offsets[row - 1]) if row else previous_offset
         raise line_error(
-            lines[i], f"offset {offsets[i]} is not greater than the previous offset {previous}"
+            record_lines[row],
+            f"offset {offsets[row]} is not greater than the previous offset {preceding_offset}",
         )
     if offsets[-1] == MAX_OFFSET:
-        raise line_error(lines[-1], f"offset {MAX_OFFSET} leaves no room for the next offset")
+        raise line_error(
+            record_lines[-1], f"offset {MAX_OFFSET} leaves no room for the next offset"
+        )
 
 
-def check_base_offset(line: Batch, base_offset: int, previous_offset: int) -> None:
+def require_increasing_base_offset(
+    batch_line: BatchLine, base_offset: int, previous_offset: int
+) -> None:
     """Raise LineError unless the base offset is greater than the previous offset."""
     if base_offset < 0:
-        raise line_error(line, f"base_offset {base_offset} is negative")
+        raise line_error(batch_line, f"base_offset {base_offset} is negative")
     if base_offset <= previous_offset:
         raise line_error(
-            line,
+            batch_line,
             f"base_offset {base_offset} is not greater than the previous offset {previous_offset}",
         )

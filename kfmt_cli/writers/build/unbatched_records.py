@@ -17,14 +17,14 @@ from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.writers.batches import DraftTable
 from kfmt_cli.writers.build.batch_drafts import (
-    APPEND_TIME,
+    LOG_APPEND_TIME_TYPE,
     OpenBatch,
-    draft_headers,
+    create_drafts,
     find_batch_starts,
 )
 from kfmt_cli.writers.build.json_columns import integer_column, parse_records
-from kfmt_cli.writers.build.jsonl import Record, line_error
-from kfmt_cli.writers.build.open_partition import OpenPartition, check_offsets
+from kfmt_cli.writers.build.jsonl import RecordLine, line_error
+from kfmt_cli.writers.build.open_partition import PartitionBuildState, require_increasing_offsets
 from kfmt_cli.writers.build.options import BuildOptions
 
 
@@ -40,61 +40,59 @@ class BatchPlan:
     """The records of the new batches, for `add`."""
 
 
-def plan_unbatched(
-    lines: Sequence[Record],
+def plan_unbatched_records(
+    unbatched_lines: Sequence[RecordLine],
     options: BuildOptions,
-    partition: OpenPartition,
+    partition_state: PartitionBuildState,
     open_batch: OpenBatch | None,
 ) -> BatchPlan:
     """Plan the batches of records without batch lines; raises LineError. open_batch: the previous
     batch, None if it is complete."""
-    record_lines = list(lines)
-    offsets = record_offsets(record_lines, partition.next_offset)
-    check_offsets(record_lines, offsets, partition.last_offset)
-    times = integer_column(record_lines, "timestamp", options.now)
-    records = parse_records(record_lines, offsets, times, options.timestamp_type or 0)
+    record_lines = list(unbatched_lines)
+    offsets = record_offsets(record_lines, partition_state.next_offset)
+    require_increasing_offsets(record_lines, offsets, partition_state.last_offset)
+    timestamps = integer_column(record_lines, "timestamp", options.now)
+    records = parse_records(record_lines, offsets, timestamps, options.timestamp_type or 0)
     rows = records.rows
     if options.timestamp_type is not None:
         rows.timestamp_type = options.timestamp_type
-    producer_ids, epochs, is_control, is_transactional = _producer_columns(record_lines, options)
+    producer_columns = _producer_columns(record_lines, options)
+    producer_ids, producer_epochs, is_control, is_transactional = producer_columns
     # A batch has only one LogAppendTime.
-    append_times = np.where(rows.timestamp_type == APPEND_TIME, rows.timestamp, 0)
-    shared_values = np.array(
-        [rows.timestamp_type, append_times, producer_ids, epochs, is_control, is_transactional]
-    )
-    previous_values = partition.shared_values if open_batch is not None else None
+    append_times = np.where(rows.timestamp_type == LOG_APPEND_TIME_TYPE, rows.timestamp, 0)
+    shared_values = np.array([rows.timestamp_type, append_times, *producer_columns])
     starts_batch = np.ones(len(rows), np.bool_)
     starts_batch[1:] = (shared_values[:, 1:] != shared_values[:, :-1]).any(axis=0)
-    if previous_values is not None:
-        starts_batch[0] = (shared_values[:, 0] != previous_values).any()
+    if open_batch is not None and partition_state.last_shared_values is not None:
+        starts_batch[0] = (shared_values[:, 0] != partition_state.last_shared_values).any()
     starts_batch |= is_control == 1
-    partition.shared_values = shared_values[:, -1].copy()
-    partition.last_offset = partition.last_record_offset = int(offsets[-1])
+    partition_state.last_shared_values = shared_values[:, -1].copy()
+    partition_state.last_offset = partition_state.last_record_offset = int(offsets[-1])
     start_rows = find_batch_starts(
         rows, starts_batch, is_control == 0, options.bounds, None if starts_batch[0] else open_batch
     )
-    n_continuing = int(start_rows[0]) if len(start_rows) else len(rows)
+    n_continuing_records = int(start_rows[0]) if len(start_rows) else len(rows)
     continuation = None
-    if n_continuing:
-        continuing_rows = rows.select_rows(slice(0, n_continuing))
-        continuation = RecordColumns(
-            records.data, continuing_rows, records.headers, np.array([n_continuing])
-        )
-        partition.allocate_sequences(int(producer_ids[0]), n_continuing)
-    records.rows = rows.select_rows(slice(n_continuing, None)) if n_continuing else rows
-    records.row_ends = np.append(start_rows[1:], len(rows))[: len(start_rows)] - n_continuing
+    if n_continuing_records:
+        continuation = _first_records(records, n_continuing_records)
+        records.rows = rows.select_rows(slice(n_continuing_records, None))
+        partition_state.allocate_sequences(int(producer_ids[0]), n_continuing_records)
+    end_rows = np.append(start_rows[1:], len(rows))[: len(start_rows)]
+    records.row_ends = end_rows - n_continuing_records
     is_control_batch = is_control[start_rows] == 1
     codecs = np.where(is_control_batch, 0, options.codec or 0)
-    drafts = draft_headers(records.rows, start_rows - n_continuing, codecs)
+    drafts = create_drafts(records.rows, start_rows - n_continuing_records, codecs)
     drafts.magic = 2 if options.magic is None else options.magic
     drafts.producer_id = producer_ids[start_rows]
-    drafts.producer_epoch = epochs[start_rows]
+    drafts.producer_epoch = producer_epochs[start_rows]
     has_producer = producer_ids[start_rows] >= 0
     # Markers end transactions; the control records of KRaft do not.
-    is_marker = np.array([_is_transaction_marker(record_lines[i]) for i in start_rows], np.bool_)
-    sets_transactional = is_marker | ((is_transactional[start_rows] == 1) & has_producer)
-    drafts.attributes |= sets_transactional * TRANSACTIONAL.mask | is_control_batch * CONTROL.mask
-    drafts.base_sequence = partition.allocate_base_sequences(
+    is_marker = np.array(
+        [_is_transaction_marker(record_lines[row]) for row in start_rows], np.bool_
+    )
+    in_transaction = is_marker | ((is_transactional[start_rows] == 1) & has_producer)
+    drafts.attributes |= in_transaction * TRANSACTIONAL.mask | is_control_batch * CONTROL.mask
+    drafts.base_sequence = partition_state.allocate_base_sequences(
         producer_ids[start_rows], is_control_batch, records.row_counts
     )
     drafts.line_number = rows["line"][start_rows]
@@ -102,20 +100,26 @@ def plan_unbatched(
     return BatchPlan(continuation, drafts, records)
 
 
+def _first_records(records: RecordColumns, n_records: int) -> RecordColumns:
+    """The first records, as those of one batch."""
+    rows = records.rows.select_rows(slice(0, n_records))
+    return RecordColumns(records.data, rows, records.headers, np.array([n_records]))
+
+
 def _producer_columns(
-    lines: Sequence[Record], options: BuildOptions
+    lines: Sequence[RecordLine], options: BuildOptions
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """For each record: producer id, epoch, whether it is a control record and transactional."""
-    n = len(lines)
-    epoch = options.producer_epoch or 0
+    n_lines = len(lines)
+    default_epoch = options.producer_epoch or 0
     producer_ids = integer_column(lines, "producer_id", -1)
     if options.producer_id is not None:
-        producer_ids = np.full(n, options.producer_id)
-    epochs = integer_column(
-        lines, "producer_epoch", lambda i: epoch if producer_ids[i] >= 0 else -1, 16
+        producer_ids = np.full(n_lines, options.producer_id)
+    producer_epochs = integer_column(
+        lines, "producer_epoch", lambda i: default_epoch if producer_ids[i] >= 0 else -1, 16
     )
     if options.producer_epoch is not None:
-        epochs = np.where(producer_ids >= 0, options.producer_epoch, epochs)
+        producer_epochs = np.where(producer_ids >= 0, options.producer_epoch, producer_epochs)
     is_control = np.array([line.control is not None for line in lines], np.int64)
     is_transactional = np.array([bool(line.transactional) for line in lines], np.int64)
     if options.transactional:
@@ -126,14 +130,14 @@ def _producer_columns(
             lines[int(rows_without_producer[0])],
             "the record is transactional, but has no producer_id",
         )
-    return producer_ids, epochs, is_control, is_transactional
+    return producer_ids, producer_epochs, is_control, is_transactional
 
 
-def _is_transaction_marker(line: Record) -> bool:
+def _is_transaction_marker(line: RecordLine) -> bool:
     return line.control is not None and line.control.type in ("ABORT", "COMMIT", ABORT, COMMIT)
 
 
-def record_offsets(lines: Sequence[Record], next_offset: int) -> IntArray:
+def record_offsets(lines: Sequence[RecordLine], next_offset: int) -> IntArray:
     """The records' offsets; a missing offset follows the previous one, the first is
     `next_offset`."""
     default_offsets = []

@@ -11,9 +11,9 @@ from kfmt_cli.core.layout.wire_types import ArrayWireType, BytesWireType, Int8, 
 from kfmt_cli.formats.batch import RECORD_HEADER
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import RECORD_COLUMN_INDEX
-from kfmt_cli.writers.build.batch_drafts import normalize_magic0
+from kfmt_cli.writers.build.batch_drafts import normalize_magic0_timestamps
 
-COMPARED_RECORD = Layout(
+COMPARED_RECORD_LAYOUT = Layout(
     "ComparedRecord",
     "What a consumer is given of a record.",
     "org.apache.kafka.clients.consumer.ConsumerRecord",
@@ -29,19 +29,19 @@ COMPARED_RECORD = Layout(
 )
 
 
-def _create_program() -> IntArray:
+def _create_comparison_program() -> IntArray:
     """The layout's program for the columns of `RecordColumns.rows`."""
-    program: IntArray = COMPARED_RECORD.program.reshape(-1, 3).copy()
-    for instruction, field in zip(program, COMPARED_RECORD.fields, strict=False):
+    program: IntArray = COMPARED_RECORD_LAYOUT.program.reshape(-1, 3).copy()
+    for instruction, field in zip(program, COMPARED_RECORD_LAYOUT.fields, strict=False):
         instruction[1] = RECORD_COLUMN_INDEX[field.name]
     return program.reshape(-1)
 
 
-COMPARISON_PROGRAM = _create_program()
+COMPARISON_PROGRAM = _create_comparison_program()
 
 
-def encode_comparable(records: RecordColumns) -> bytearray:
+def encode_comparable_records(records: RecordColumns) -> bytearray:
     """Encode the records as bytes that depend only on the data a consumer receives."""
     rows = records.rows
-    normalize_magic0(rows)
+    normalize_magic0_timestamps(rows)
     return encode_rows(COMPARISON_PROGRAM, records.data, rows.data, records.headers)[0]

@@ -19,9 +19,9 @@ from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writers.convert.reencoded_batch import ProducerIdAndEpoch, ReencodedBatch
 
-MAX_PENDING_BYTES = 8 << 20  # bytes of remains that wait for the next batches
-LOOKAHEAD_BATCHES = 256  # batches examined to decide about one that jumps forward
-NO_END = (1 << 63) - 1  # the next base offset if no segment follows
+MAX_PENDING_REMAINS_BYTES = 8 << 20  # bytes of remains that wait for the next batches
+MAX_LOOKAHEAD_BATCHES = 256  # batches examined to decide about one that jumps forward
+NO_NEXT_OFFSET = (1 << 63) - 1  # the next base offset if no segment follows
 WriteBytes = Callable[[Buffer], None]
 
 
@@ -62,16 +62,16 @@ class SalvageCounts:
 class HoleTracker:
     """Tracks the bytes dropped since the last batch kept, and reports them as a hole."""
 
-    result: SalvageCounts
+    salvage_counts: SalvageCounts
     on_hole: Callable[[LogHole], None]
-    write: WriteBytes
+    write_bytes: WriteBytes
     end_offset: int
-    producers: set[ProducerIdAndEpoch]
+    retained_producers: set[ProducerIdAndEpoch]
     """The producers of transactions in the batches kept."""
-    position: int = 0
-    n_batches: int = 0
+    hole_position: int = 0
+    n_dropped_batches: int = 0
     """Dropped batches with a header."""
-    n_records: int = 0
+    n_reencoded_records: int = 0
     """Records written from remains."""
     code_names: set[str] = field(default_factory=set)
     """Finding codes from earlier runs."""
@@ -83,7 +83,7 @@ class HoleTracker:
     """The last offset before the hole."""
 
     def __post_init__(self) -> None:
-        self.previous_offset = self.result.last_offset
+        self.previous_offset = self.salvage_counts.last_offset
 
     def add_run(
         self,
@@ -98,24 +98,24 @@ class HoleTracker:
         error_codes = ((error.position or 0, error.code.name) for error in errors)
         self.pending_codes = deque(sorted([*error_codes, *omitted_batches]))
         if (
-            sum(len(reencoded_batch.batch.data) for reencoded_batch in self.remains)
-            > MAX_PENDING_BYTES
+            sum(len(reencoded_batch.encoded_batch.data) for reencoded_batch in self.remains)
+            > MAX_PENDING_REMAINS_BYTES
         ):
             newer_half = list(self.remains)[len(self.remains) // 2 :]
             self._write_remains(
-                newer_half[0].position,
+                newer_half[0].damaged_position,
                 self.end_offset,
                 [reencoded_batch.base_offset for reencoded_batch in newer_half],
             )
         self.remains.extend(remains)
 
-    def close(self, position: int, next_offset: int | None) -> None:
+    def close_hole(self, position: int, next_offset: int | None) -> None:
         """End the hole at a batch that is kept or at the end of the file, and report it."""
         while self.pending_codes and self.pending_codes[0][0] < position:
             error_position, code = self.pending_codes.popleft()
-            if error_position >= self.position:
+            if error_position >= self.hole_position:
                 self.code_names.add(code)
-        if position > self.position:
+        if position > self.hole_position:
             self._write_remains(
                 position, self.end_offset if next_offset is None else next_offset, []
             )
@@ -123,42 +123,51 @@ class HoleTracker:
             last_offset = None if next_offset is None else next_offset - 1
             if last_offset is not None and first_offset is not None and first_offset > last_offset:
                 first_offset = last_offset = None
-            size = position - self.position
-            self.result.holes += 1
-            offsets = first_offset, last_offset
-            codes = tuple(sorted(self.code_names))
+            hole_bytes = position - self.hole_position
+            self.salvage_counts.holes += 1
+            missing_offsets = first_offset, last_offset
+            finding_codes = tuple(sorted(self.code_names))
             self.on_hole(
-                LogHole(self.position, size, self.n_batches, *offsets, self.n_records, codes)
+                LogHole(
+                    self.hole_position,
+                    hole_bytes,
+                    self.n_dropped_batches,
+                    *missing_offsets,
+                    self.n_reencoded_records,
+                    finding_codes,
+                )
             )
         self.code_names.clear()
-        self.n_records = 0
+        self.n_reencoded_records = 0
 
     def _write_remains(
-        self, position: int, end_offset: int, following_base_offsets: list[int]
+        self, end_position: int, end_offset: int, following_base_offsets: list[int]
     ) -> None:
         """Write the remains of batches before a position if their offsets are free and ordered."""
-        candidates = []
-        while self.remains and self.remains[0].position < position:
-            batch = self.remains.popleft()
-            is_acceptable = batch.producer is None or batch.producer in self.producers
-            if is_acceptable and batch.last_offset < end_offset:
-                candidates.append(batch)
+        candidate_batches = []
+        while self.remains and self.remains[0].damaged_position < end_position:
+            remains_batch = self.remains.popleft()
+            has_known_producer = (
+                remains_batch.producer is None or remains_batch.producer in self.retained_producers
+            )
+            if has_known_producer and remains_batch.last_offset < end_offset:
+                candidate_batches.append(remains_batch)
         base_offsets = np.array(
-            [reencoded_batch.base_offset for reencoded_batch in candidates], np.int64
+            [reencoded_batch.base_offset for reencoded_batch in candidate_batches], np.int64
         )
         last_offsets = np.array(
-            [reencoded_batch.last_offset for reencoded_batch in candidates], np.int64
+            [reencoded_batch.last_offset for reencoded_batch in candidate_batches], np.int64
         )
-        is_kept = sequence_mask(
-            base_offsets, last_offsets, self.result.last_offset, following_base_offsets
+        is_retained = increasing_offsets_mask(
+            base_offsets, last_offsets, self.salvage_counts.last_offset, following_base_offsets
         )
-        for i in np.flatnonzero(is_kept).tolist():
-            self.write(candidates[i].batch.data)
-            self.result.batches_after += 1
-            self.result.bytes_after += len(candidates[i].batch.data)
-            self.result.reencoded += candidates[i].n_records
-            self.result.last_offset = candidates[i].last_offset
-            self.n_records += candidates[i].n_records
+        for i in np.flatnonzero(is_retained).tolist():
+            self.write_bytes(candidate_batches[i].batch.data)
+            self.salvage_counts.batches_after += 1
+            self.salvage_counts.bytes_after += len(candidate_batches[i].batch.data)
+            self.salvage_counts.reencoded += candidate_batches[i].n_records
+            self.salvage_counts.last_offset = candidate_batches[i].last_offset
+            self.n_reencoded_records += candidate_batches[i].n_records
 
 
 @dataclass(slots=True)
@@ -179,7 +188,7 @@ class OffsetGaps:
         self.last_offset = int(last_offsets[-1])
 
 
-def sequence_mask(
+def increasing_offsets_mask(
     base_offsets: IntArray,
     last_offsets: IntArray,
     previous_offset: int,
@@ -190,26 +199,30 @@ def sequence_mask(
     A batch that jumps forward is dropped if most of the following batches continue the previous one
     instead. following_base_offsets: base offsets of the batches after these.
     """
-    is_kept = np.ones(len(base_offsets), np.bool_)
+    is_retained = np.ones(len(base_offsets), np.bool_)
     if not len(base_offsets):
-        return is_kept
+        return is_retained
     if (base_offsets > np.append(previous_offset, last_offsets[:-1])).all() and (
         not following_base_offsets or following_base_offsets[0] > last_offsets[-1]
     ):
-        return is_kept
+        return is_retained
     all_base_offsets = np.append(base_offsets, np.array(following_base_offsets, np.int64))
-    min_following = np.append(np.minimum.accumulate(all_base_offsets[::-1])[::-1][1:], NO_END)
-    for i, (base_offset, last_offset) in enumerate(
+    min_following_offsets = np.append(
+        np.minimum.accumulate(all_base_offsets[::-1])[::-1][1:], NO_NEXT_OFFSET
+    )
+    for batch_index, (base_offset, last_offset) in enumerate(
         zip(base_offsets.tolist(), last_offsets.tolist(), strict=True)
     ):
         if base_offset <= previous_offset:
-            is_kept[i] = False
+            is_retained[batch_index] = False
             continue
-        if min_following[i] <= last_offset:
-            next_offsets = all_base_offsets[i + 1 : i + 1 + LOOKAHEAD_BATCHES]
+        if min_following_offsets[batch_index] <= last_offset:
+            next_offsets = all_base_offsets[
+                batch_index + 1 : batch_index + 1 + MAX_LOOKAHEAD_BATCHES
+            ]
             next_offsets = next_offsets[next_offsets > previous_offset]
             if 2 * int((next_offsets <= last_offset).sum()) > len(next_offsets):
-                is_kept[i] = False
+                is_retained[batch_index] = False
                 continue
         previous_offset = last_offset
-    return is_kept
+    return is_retained

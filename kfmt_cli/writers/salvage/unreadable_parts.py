@@ -15,10 +15,10 @@ class UnreadableParts:
 
     _ranges_by_path: dict[str, UnreadableRanges] = field(default_factory=dict)
 
-    def file_ranges(self, file: InputFile) -> UnreadableRanges:
+    def unreadable_ranges(self, file: InputFile) -> UnreadableRanges:
         """The unreadable ranges of a log; reading it through `fill_source` adds to them."""
         return self._ranges_by_path.setdefault(file.path, UnreadableRanges())
 
-    def fill_source(self, file: InputFile, source: Source) -> Source:
+    def filled_source(self, file: InputFile, source: Source) -> Source:
         """A log's source with filler in place of unreadable bytes."""
-        return FilledSource(source, self.file_ranges(file))
+        return FilledSource(source, self.unreadable_ranges(file))

@@ -9,7 +9,7 @@ import numpy as np
 from kfmt_cli.broker.transactions.transactions import TransactionTracker
 from kfmt_cli.commands.explain.pages.page import PageFacts, PageSection
 from kfmt_cli.core.codecs.compress import compress
-from kfmt_cli.core.layout.varint import encode_uvarint, varint_groups, zigzag_encode
+from kfmt_cli.core.layout.varint import encode_uvarint, seven_bit_groups, zigzag_encode
 from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import BATCH_HEADER_BYTES
@@ -34,16 +34,16 @@ def record_batch_page(facts: PageFacts) -> Iterator[PageSection]:
         yield _NO_V2_BATCH.format(facts.source_label)
         return
     batches = block.batches
-    start, size = int(batches.start[0]), int(batches.size[0])
+    batch_start, batch_size = int(batches.start[0]), int(batches.size[0])
     n_records = int(batches.records_count[0])
-    yield f"The first batch of {facts.source_label}: {size} bytes, {n_records} records."
+    yield f"The first batch of {facts.source_label}: {batch_size} bytes, {n_records} records."
     lines = ["byte  field                    value", "────  ───────────────────────  ─────"]
     for field in RECORD_BATCH.fields:
-        position = RECORD_BATCH.field_start(field.name)
-        if position >= BATCH_HEADER_BYTES or field.name not in batches.index_by_name:
+        field_position = RECORD_BATCH.field_start(field.name)
+        if field_position >= BATCH_HEADER_BYTES or field.name not in batches.index_by_name:
             continue
-        value = int(batches[field.name][0])
-        lines.append(f"{position:>4}  {field.name:<23}  {value}")
+        field_value = int(batches[field.name][0])
+        lines.append(f"{field_position:>4}  {field.name:<23}  {field_value}")
     yield lines
     yield (
         f"After these {BATCH_HEADER_BYTES} bytes come the records, compressed together if a "
@@ -52,7 +52,7 @@ def record_batch_page(facts: PageFacts) -> Iterator[PageSection]:
         "them, which the broker changes. Records store only deltas: an offset delta to the "
         "batch's base offset, and a timestamp delta to its base timestamp."
     )
-    first_bytes = block.data[start : start + 3 * 16]
+    first_bytes = block.data[batch_start : batch_start + 3 * 16]
     yield [
         f"{i * 16:>4}  {first_bytes[i * 16 : i * 16 + 16].hex(' ')}"
         for i in range(3)
@@ -73,18 +73,18 @@ def attributes_page(facts: PageFacts) -> Iterator[PageSection]:
         return
     batches = block.batches
     lines = ["bits  name            of the first batches"]
-    n = min(len(batches), 6)
+    n_shown_batches = min(len(batches), 6)
     for bit_field in ATTRIBUTES:
         last_bit = bit_field.shift + bit_field.width - 1
         bit_range = (
             str(bit_field.shift) if bit_field.width == 1 else f"{bit_field.shift}–{last_bit}"
         )
-        values = (
-            (batches.attributes[:n] >> bit_field.shift) & ((1 << bit_field.width) - 1)
+        bit_values = (
+            (batches.attributes[:n_shown_batches] >> bit_field.shift) & ((1 << bit_field.width) - 1)
         ).tolist()
-        lines.append(f"{bit_range:>4}  {bit_field.name:<15} {'  '.join(map(str, values))}")
+        lines.append(f"{bit_range:>4}  {bit_field.name:<15} {'  '.join(map(str, bit_values))}")
     yield lines
-    yield f"The codecs: {', '.join(f'{i} {name}' for i, name in enumerate(CODECS))}."
+    yield f"The codecs: {', '.join(f'{i} {codec_name}' for i, codec_name in enumerate(CODECS))}."
     yield (
         "timestamp_type 0 means the producer's time, 1 the broker's; with 1, every record has the "
         "batch's max timestamp. Transactional batches are pending until a marker follows; control "
@@ -104,11 +104,11 @@ def varint_page(facts: PageFacts) -> Iterator[PageSection]:
         "-2 to 0, 1, 2, 3."
     )
     lines = ["value     zigzag  groups of 7 bits   bytes"]
-    for value in (0, 1, -1, 63, 64, 300, -300):
-        zigzag_value = zigzag_encode(value, 32)
-        bits = " ".join(f"{group:07b}" for group in reversed(varint_groups(zigzag_value)))
+    for number in (0, 1, -1, 63, 64, 300, -300):
+        zigzag_value = zigzag_encode(number, 32)
+        groups = " ".join(f"{group:07b}" for group in reversed(seven_bit_groups(zigzag_value)))
         lines.append(
-            f"{value:>5}  {zigzag_value:>9}  {bits:<17}  {encode_uvarint(zigzag_value).hex(' ')}"
+            f"{number:>5}  {zigzag_value:>9}  {groups:<17}  {encode_uvarint(zigzag_value).hex(' ')}"
         )
     yield lines
     yield (
@@ -126,15 +126,21 @@ def compression_page(facts: PageFacts) -> Iterator[PageSection]:
         "The header stays uncompressed, so a broker can assign offsets without recompressing the "
         "records, and serve the batch without decompressing it."
     )
-    data = b'{"user":"u-1","action":"click"}' * 40
+    record_bytes = b'{"user":"u-1","action":"click"}' * 40
     if block is not None and not block.batches.compression.all():
-        row = int(np.argmin(block.batches.compression))
-        start, end = int(block.batches.start[row]), int(block.batches.end[row])
-        data = block.data[start + BATCH_HEADER_BYTES : end]
-        yield f"{len(data)} bytes of records of {facts.source_label}, by each codec:"
-    lines = [f"{name:<7} {len(compress(name, data)):>7} bytes" for name in CODECS]
+        batch_index = int(np.argmin(block.batches.compression))
+        batch_start, batch_end = (
+            int(block.batches.start[batch_index]),
+            int(block.batches.end[batch_index]),
+        )
+        record_bytes = block.data[batch_start + BATCH_HEADER_BYTES : batch_end]
+        yield f"{len(record_bytes)} bytes of records of {facts.source_label}, by each codec:"
+    lines = [
+        f"{codec_name:<7} {len(compress(codec_name, record_bytes)):>7} bytes"
+        for codec_name in CODECS
+    ]
     yield lines
-    lz4_frame = compress("lz4", data)
+    lz4_frame = compress("lz4", record_bytes)
     yield (
         "LZ4 replaces repeated data with a distance and a length. Kafka writes its own kind of "
         "frame: independent blocks of 64 KiB, no checksums and, in magic 0, a header checksum "
@@ -162,7 +168,10 @@ def control_records_page(facts: PageFacts) -> Iterator[PageSection]:
         "a version and a type, two bytes each. Consumers never see control records, but each takes "
         "an offset, so a partition with transactions has offsets without a visible record."
     )
-    yield [f"{code}  {name}" for code, name in enumerate(CONTROL_TYPES)]
+    yield [
+        f"{control_type_id}  {control_type}"
+        for control_type_id, control_type in enumerate(CONTROL_TYPES)
+    ]
     n_control_batches = 0
     for block in facts.iter_blocks():
         n_control_batches += int((block.batches.control[block.batches.is_v2 == 1] == 1).sum())
@@ -193,7 +202,7 @@ def transactions_page(facts: PageFacts) -> Iterator[PageSection]:
         f"{facts.source_label}: {len(ended_transactions)} transactions have ended, "
         f"{n_committed} by COMMIT and "
         f"{len(ended_transactions) - n_committed} by ABORT; "
-        f"{_format_open(len(transaction_tracker.open_by_producer))}."
+        f"{_format_open_count(len(transaction_tracker.open_transaction_by_producer))}."
     )
     lines = ["producer  records      marker  outcome"]
     for transaction in ended_transactions[:6]:
@@ -216,7 +225,7 @@ def transactions_page(facts: PageFacts) -> Iterator[PageSection]:
     )
     yield (
         f"Here it is {transaction_tracker.last_stable_offset}; the log end offset is "
-        f"{transaction_tracker.log_end}."
+        f"{transaction_tracker.log_end_offset}."
     )
     yield "Kafka: ProducerStateManager, TransactionIndex. kfmt txn lists all of them."
 
@@ -246,5 +255,5 @@ def request_header_page(facts: PageFacts) -> Iterator[PageSection]:
     yield "Kafka: org.apache.kafka.common.requests.RequestHeader. kfmt request-header reads yours."
 
 
-def _format_open(n_open: int) -> str:
+def _format_open_count(n_open: int) -> str:
     return "1 is open" if n_open == 1 else f"{n_open} are open"

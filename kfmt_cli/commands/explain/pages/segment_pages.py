@@ -21,7 +21,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KI
 from kfmt_cli.log.log_opening import open_log
 from kfmt_cli.render.style import format_count
 
-_MAX_ROWS = 5
+_MAX_SHOWN_ROWS = 5
 
 
 def offset_index_page(facts: PageFacts) -> Iterator[PageSection]:
@@ -36,11 +36,16 @@ def offset_index_page(facts: PageFacts) -> Iterator[PageSection]:
     )
     file_and_entries = facts.find_index(OFFSET_INDEX_KIND)
     if file_and_entries is not None:
-        file, table = file_and_entries
-        yield f"{file.name.rpartition('/')[2]} of {facts.source_label}, {len(table)} entries:"
+        file, entries = file_and_entries
+        yield f"{file.name.rpartition('/')[2]} of {facts.source_label}, {len(entries)} entries:"
         lines = ["offset   byte in the log"]
-        pairs = zip(table.offset.tolist(), table.log_position.tolist(), strict=True)
-        lines += [f"{offset:>6}   {position:>8}" for offset, position in islice(pairs, _MAX_ROWS)]
+        offsets_and_positions = zip(
+            entries.offset.tolist(), entries.log_position.tolist(), strict=True
+        )
+        lines += [
+            f"{offset:>6}   {position:>8}"
+            for offset, position in islice(offsets_and_positions, _MAX_SHOWN_ROWS)
+        ]
         yield lines
     yield (
         "The active segment's index is preallocated at its maximum size and filled from the "
@@ -61,11 +66,11 @@ def time_index_page(facts: PageFacts) -> Iterator[PageSection]:
     )
     file_and_entries = facts.find_index(TIME_INDEX_KIND)
     if file_and_entries is not None:
-        file, table = file_and_entries
-        yield f"{file.name.rpartition('/')[2]} of {facts.source_label}, {len(table)} entries:"
+        file, entries = file_and_entries
+        yield f"{file.name.rpartition('/')[2]} of {facts.source_label}, {len(entries)} entries:"
         yield [
-            f"{format_time(int(table.timestamp[i]))}   offset {table.offset[i]}"
-            for i in range(min(_MAX_ROWS, len(table)))
+            f"{format_time(int(entries.timestamp[i]))}   offset {entries.offset[i]}"
+            for i in range(min(_MAX_SHOWN_ROWS, len(entries)))
         ]
     yield (
         "A lookup by timestamp picks the first segment whose last entry is not older, then the "
@@ -79,14 +84,14 @@ def _choose_lookup_offset(facts: PageFacts) -> int:
     """An offset in the middle of the first index; without one, the first offset of the logs."""
     file_and_entries = facts.find_index(OFFSET_INDEX_KIND)
     if file_and_entries is None:
-        return facts.logs[0].base_or_zero
+        return facts.logs[0].base_offset_or_zero
     offsets = file_and_entries[1].offset
     return int(offsets[len(offsets) // 2]) + 3
 
 
 def _lookup_lines(facts: PageFacts, offset: int) -> list[str]:
     """Lines: the comparisons of the binary search, and the start and end of the scan."""
-    segment = choose_segment(facts.listing.segments, OFFSET_COLUMN, offset)
+    segment = choose_segment(facts.partition_listing.segments, OFFSET_COLUMN, offset)
     lookup = lookup_in_segment(segment, OFFSET_COLUMN, offset, NEWEST_VERSION)
     lines = [f"1  segment    {lookup.log.rpartition('/')[2]}: the last whose name is not above"]
     for search in lookup.searches:
@@ -145,7 +150,7 @@ def rolling_page(facts: PageFacts) -> Iterator[PageSection]:
     yield f"The segments of {facts.source_label}:"
     yield [
         f"{log.name.rpartition('/')[2]}  {file_size(log):>9} bytes"
-        for log in facts.logs[:_MAX_ROWS]
+        for log in facts.logs[:_MAX_SHOWN_ROWS]
     ]
     yield (
         "The new segment is named after its base offset, in 20 digits. Time means record time: an "
@@ -168,8 +173,8 @@ def retention_page(facts: PageFacts) -> Iterator[PageSection]:
         "size     without it, the partition is still at least retention.bytes",
         "time     its largest timestamp is older than retention.ms",
     ]
-    lines = []
-    for segment in facts.listing.segments[:_MAX_ROWS]:
+    segment_lines = []
+    for segment in facts.partition_listing.segments[:_MAX_SHOWN_ROWS]:
         if segment.log is None:
             continue
         with open_log(segment.log, read_ahead=False) as log:
@@ -177,10 +182,12 @@ def retention_page(facts: PageFacts) -> Iterator[PageSection]:
                 int(block.batches.max_timestamp.max()) for block in log.blocks if len(block.batches)
             ]
         if max_timestamps:
-            name = segment.log.name.rpartition("/")[2]
-            lines.append(f"{name}  newest record {format_time(max(max_timestamps))[:19]}")
+            log_name = segment.log.name.rpartition("/")[2]
+            segment_lines.append(
+                f"{log_name}  newest record {format_time(max(max_timestamps))[:19]}"
+            )
     yield f"The segments of {facts.source_label}:"
-    yield lines
+    yield segment_lines
     yield (
         "The largest timestamp is the last time index entry. Without entries, the file's "
         "modification time counts; if the index ends in zeros, it is 1970 and the segment is "
@@ -192,7 +199,7 @@ def retention_page(facts: PageFacts) -> Iterator[PageSection]:
 
 def compaction_page(facts: PageFacts) -> Iterator[PageSection]:
     """A cleaning, step by step."""
-    n_keys = int(DEFAULT_DEDUPE_BUFFER_BYTES // ENTRY_BYTES * LOAD_FACTOR)
+    n_keys_per_pass = int(DEFAULT_DEDUPE_BUFFER_BYTES // ENTRY_BYTES * LOAD_FACTOR)
     yield (
         "A compacted partition keeps the latest record per key. The log cleaner works on closed "
         "segments in two steps: it records the latest offset of each key in the dirty part, then "
@@ -214,13 +221,13 @@ def compaction_page(facts: PageFacts) -> Iterator[PageSection]:
     )
     yield (
         f"The map uses {ENTRY_BYTES} bytes per key: with the default buffer of "
-        f"{DEFAULT_DEDUPE_BUFFER_BYTES >> 20} MiB, {n_keys} keys per pass. A partition is "
+        f"{DEFAULT_DEDUPE_BUFFER_BYTES >> 20} MiB, {n_keys_per_pass} keys per pass. A partition is "
         "picked when more "
         "than half of its bytes are dirty (min.cleanable.dirty.ratio), or when a dirty record is "
         "older than max.compaction.lag.ms."
     )
-    path = facts.listing.path if not facts.is_sample else "PATH"
-    yield f"kfmt compaction {path} shows what is kept."
+    shown_path = facts.partition_listing.path if not facts.is_sample else "PATH"
+    yield f"kfmt compaction {shown_path} shows what is kept."
     yield "Kafka: kafka.log.LogCleaner, SkimpyOffsetMap."
 
 
@@ -232,15 +239,18 @@ def leader_epochs_page(facts: PageFacts) -> Iterator[PageSection]:
         "of each epoch. A returning follower asks the leader where its last epoch ended and "
         "truncates its log there: anything beyond is unknown to later leaders."
     )
-    start_by_epoch: dict[int, int] = {}
+    start_offset_by_epoch: dict[int, int] = {}
     for block in facts.iter_blocks():
-        pairs = (block.batches[name].tolist() for name in ("partition_leader_epoch", "base_offset"))
-        for epoch, offset in zip(*pairs, strict=True):
-            start_by_epoch.setdefault(epoch, offset)
+        epoch_and_offset_columns = (
+            block.batches[column_name].tolist()
+            for column_name in ("partition_leader_epoch", "base_offset")
+        )
+        for epoch, offset in zip(*epoch_and_offset_columns, strict=True):
+            start_offset_by_epoch.setdefault(epoch, offset)
     yield f"{facts.source_label}:"
     yield [
         f"epoch {epoch:>3} from offset {offset}"
-        for epoch, offset in sorted(start_by_epoch.items())[:_MAX_ROWS]
+        for epoch, offset in sorted(start_offset_by_epoch.items())[:_MAX_SHOWN_ROWS]
     ]
     yield (
         "Before KIP-101, followers truncated to the high watermark and could lose records or "

@@ -13,9 +13,9 @@ import numpy as np
 
 from kfmt_cli.commands.explain.pages.page import PageFacts, PageSection
 from kfmt_cli.disk.directory_listing import file_size
-from kfmt_cli.disk.file_access import open_descriptor
+from kfmt_cli.disk.file_access import open_file_descriptor
 
-_MAX_FILES = 8
+_MAX_SHOWN_FILES = 8
 _MAX_QUERIED_BYTES = 1 << 30  # bytes of a file that are queried
 
 
@@ -27,17 +27,21 @@ def page_cache_page(facts: PageFacts) -> Iterator[PageSection]:
         "written data from memory; a consumer that reads old records fetches them from disk and "
         "evicts newer ones."
     )
-    lines = []
-    for name in () if facts.is_reproducible else facts.listing.files[:_MAX_FILES]:
-        file = facts.listing.input_file(name)
+    file_lines = []
+    for file_name in (
+        () if facts.is_reproducible else facts.partition_listing.files[:_MAX_SHOWN_FILES]
+    ):
+        file = facts.partition_listing.input_file(file_name)
         page_counts = count_cached_pages(file.path)
         if page_counts is not None:
-            n_cached, n_pages = page_counts
-            percentage = f"{n_cached / n_pages:>4.0%}" if n_pages else "   –"
-            lines.append(f"{name:<32} {n_cached:>6} of {n_pages:>6} pages  {percentage}")
-    if lines:
+            n_cached_pages, n_pages = page_counts
+            percentage_text = f"{n_cached_pages / n_pages:>4.0%}" if n_pages else "   –"
+            file_lines.append(
+                f"{file_name:<32} {n_cached_pages:>6} of {n_pages:>6} pages  {percentage_text}"
+            )
+    if file_lines:
         yield f"In the page cache now, of {facts.source_label}, in pages of {mmap.PAGESIZE} bytes:"
-        yield lines
+        yield file_lines
     elif not facts.is_reproducible:
         yield "This system does not report what is in its page cache."
     yield (
@@ -50,7 +54,7 @@ def page_cache_page(facts: PageFacts) -> Iterator[PageSection]:
 
 def zero_copy_page(facts: PageFacts) -> Iterator[PageSection]:
     """How a broker answers a fetch, with and without copies."""
-    size = sum(map(file_size, facts.logs))
+    n_bytes = sum(map(file_size, facts.logs))
     yield (
         "A batch is stored in exactly the form in which it is sent. To answer a fetch, a broker "
         "therefore does not read the bytes at all: it asks the operating system to send a range "
@@ -61,7 +65,8 @@ def zero_copy_page(facts: PageFacts) -> Iterator[PageSection]:
         "sendfile      disk → page cache ────────────────────────────────────→ network",
     ]
     yield (
-        f"For the {size} bytes of logs of {facts.source_label} that saves two copies, {2 * size} "
+        f"For the {n_bytes} bytes of logs of {facts.source_label} that saves two copies, "
+        f"{2 * n_bytes} "
         "bytes through memory, for each consumer that reads them."
     )
     yield (
@@ -81,18 +86,20 @@ def count_cached_pages(path: str) -> tuple[int, int] | None:
         return None
     libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
     try:
-        file_descriptor = open_descriptor(path)
+        file_descriptor = open_file_descriptor(path)
     except OSError:
         return None
     try:
-        size = min(os.fstat(file_descriptor).st_size, _MAX_QUERIED_BYTES)
-        if not size:
+        mapped_bytes = min(os.fstat(file_descriptor).st_size, _MAX_QUERIED_BYTES)
+        if not mapped_bytes:
             return 0, 0
-        mapped_file = np.frombuffer(mmap.mmap(file_descriptor, size, prot=mmap.PROT_READ), np.uint8)
-        residency = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
+        mapped_file = np.frombuffer(
+            mmap.mmap(file_descriptor, mapped_bytes, prot=mmap.PROT_READ), np.uint8
+        )
+        resident_flags = np.zeros(-(-mapped_bytes // mmap.PAGESIZE), np.uint8)
         libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
-        error_code = libc.mincore(mapped_file.ctypes.data, size, residency.ctypes.data)
-        return None if error_code else (int((residency & 1).sum()), len(residency))
+        error_code = libc.mincore(mapped_file.ctypes.data, mapped_bytes, resident_flags.ctypes.data)
+        return None if error_code else (int((resident_flags & 1).sum()), len(resident_flags))
     except (OSError, ValueError):
         return None
     finally:

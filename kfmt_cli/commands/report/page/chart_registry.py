@@ -1,7 +1,7 @@
 """The charts of a page.
 
 To add one, write its spec (`charts.py`), a function that adds its figures and their rows
-(`figures.py`), and a line in `CHARTS`.
+(`figures.py`), and a line in `CHART_GROUPS`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from kfmt_cli.commands.report.page.page_data import PageData
 class ChartGroup:
     """Charts of one subject."""
 
-    add: Callable[[PageFigures, PageData], None]
+    add_figures: Callable[[PageFigures, PageData], None]
     """Adds the figures that have rows."""
-    specs: Mapping[str, Callable[[], Any]]
+    create_spec_by_name: Mapping[str, Callable[[], Any]]
     """Functions that create an Altair chart or a Vega spec, by `ChartFigure.chart_name`."""
 
 
-CHARTS: list[ChartGroup] = [
+CHART_GROUPS: list[ChartGroup] = [
     ChartGroup(figures.add_treemap, {"treemap": charts.treemap_spec}),
     ChartGroup(
-        figures.add_times,
+        figures.add_writes_over_time,
         {
-            "bytes_over_time": partial(charts.times_chart, "bytes", "bytes"),
-            "records_over_time": partial(charts.times_chart, "records", "records"),
-            "topic_times": charts.topic_times_chart,
+            "bytes_over_time": partial(charts.writes_over_time_chart, "bytes", "bytes"),
+            "records_over_time": partial(charts.writes_over_time_chart, "records", "records"),
+            "topic_times": charts.topic_writes_chart,
         },
     ),
     ChartGroup(
@@ -46,33 +46,34 @@ CHARTS: list[ChartGroup] = [
         },
     ),
     ChartGroup(
-        figures.add_codecs, {"codecs": charts.codecs_chart, "what_if": charts.codec_trials_chart}
+        figures.add_codec_figures,
+        {"codecs": charts.bytes_by_codec_chart, "what_if": charts.codec_trials_chart},
     ),
     ChartGroup(figures.add_freed_bytes, {"freed": charts.freed_bytes_chart}),
-    ChartGroup(figures.add_lag, {"lag": charts.lag_chart}),
+    ChartGroup(figures.add_lag_figure, {"lag": charts.lag_chart}),
     ChartGroup(
         figures.add_segment_maps,
         {"order": charts.timestamp_order_chart, "strips": charts.segment_map_chart},
     ),
-    ChartGroup(figures.add_transactions, {"transactions": charts.transactions_chart}),
+    ChartGroup(figures.add_transaction_figures, {"transactions": charts.transactions_chart}),
 ]
 
 
-def create_figures(data: PageData) -> PageFigures:
+def create_figures(page_data: PageData) -> PageFigures:
     """All figures that have rows."""
     page_figures = PageFigures()
-    for chart_group in CHARTS:
-        chart_group.add(page_figures, data)
+    for chart_group in CHART_GROUPS:
+        chart_group.add_figures(page_figures, page_data)
     return page_figures
 
 
 def chart_specs() -> dict[str, charts.Spec]:
     """Every chart by its name, without Altair's default style: the page has its own."""
     spec_by_name: dict[str, charts.Spec] = {}
-    for chart_group in CHARTS:
-        for name, create_chart in chart_group.specs.items():
-            chart = create_chart()
-            spec = chart if isinstance(chart, dict) else chart.to_dict()
+    for chart_group in CHART_GROUPS:
+        for name, create_spec in chart_group.create_spec_by_name.items():
+            chart_or_spec = create_spec()
+            spec = chart_or_spec if isinstance(chart_or_spec, dict) else chart_or_spec.to_dict()
             spec_by_name[name] = {
                 property_name: value
                 for property_name, value in spec.items()

@@ -19,8 +19,8 @@ from kfmt_cli.commands.report.page import html_columns, html_tables
 from kfmt_cli.commands.report.page.chart_registry import chart_specs, create_figures
 from kfmt_cli.commands.report.page.figures import (
     ChartFigure,
-    group_and_partition,
     group_by_topic,
+    group_label,
     lagging_commits,
     partition_or_label,
     split_outliers,
@@ -32,8 +32,8 @@ from kfmt_cli.core.times import format_interval_end, format_time
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.start_lines import MAX_START_LINES as MAX_STEPS
-from kfmt_cli.render.start_lines import step_commands
-from kfmt_cli.render.style import escape_terminal, format_bytes, format_count, format_grouped
+from kfmt_cli.render.start_lines import command_prices
+from kfmt_cli.render.style import escape_unprintable, format_bytes, format_count, format_thousands
 
 MAX_TOPICS = 200  # with a page of their own
 MAX_ANSWER_ITEMS = 3  # items per answer
@@ -67,12 +67,12 @@ class PageTopic:
     n_findings: int
 
 
-def render_page(data: PageData, load_chart_script: Callable[[], str]) -> str:
+def render_page(page_data: PageData, load_chart_script: Callable[[], str]) -> str:
     """The page. load_chart_script: returns the script that draws the charts; without one, the page
     has only their data."""
-    figures = create_figures(data)
-    anchor_by_topic = _topic_anchors(data)
-    finding_groups = list(html_tables.finding_groups(data))
+    page_figures = create_figures(page_data)
+    anchor_by_topic = _topic_anchors(page_data)
+    finding_groups = list(html_tables.iter_finding_groups(page_data))
     template_directory = Path(__file__).parent
     environment = Environment(
         loader=FileSystemLoader(template_directory),
@@ -81,38 +81,42 @@ def render_page(data: PageData, load_chart_script: Callable[[], str]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(grouped=format_grouped, safe_words=escape_terminal)
-    page_row = data.rows_of_type("report")[0]
-    chart_tables = {name: chart_data_table(name, rows) for name, rows in figures.tables.items()}
+    environment.filters.update(grouped=format_thousands, safe_words=escape_unprintable)
+    page_row = page_data.rows_of_type("report")[0]
+    html_table_by_name = {
+        name: chart_data_table(name, rows) for name, rows in page_figures.rows_by_table.items()
+    }
     return environment.get_template("page.html.j2").render(
         about=page_row,
         made_at=f"{format_time(page_row.made_at)[:19]} UTC",
-        answers=list(_iter_answers(data, finding_groups)),
-        figures=defaultdict(list, figures.overview),
+        answers=list(_iter_answers(page_data, finding_groups)),
+        figures=defaultdict(list, page_figures.figures_by_section),
         tables={
-            "disk": html_tables.disk_usage_table(data),
+            "disk": html_tables.disk_usage_table(page_data),
             "topics": html_tables.topics_table(
-                data, {name: f"#{anchor}" for name, anchor in anchor_by_topic.items()}
+                page_data, {name: f"#{anchor}" for name, anchor in anchor_by_topic.items()}
             ),
-            "codecs": html_tables.codec_trials_table(data),
-            "times": html_tables.time_order_table(data.rows_of_type("time_order")),
-            "starts": html_tables.broker_starts_table(data),
-            "replicas": html_tables.replicas_table(data),
-            "retention": html_tables.retention_table(data),
-            "consumers": html_tables.consumers_table(data),
-            "transactions": html_tables.transactions_table(data),
+            "codecs": html_tables.codec_trials_table(page_data),
+            "times": html_tables.time_order_table(page_data.rows_of_type("time_order")),
+            "starts": html_tables.broker_starts_table(page_data),
+            "replicas": html_tables.replicas_table(page_data),
+            "retention": html_tables.retention_table(page_data),
+            "consumers": html_tables.consumers_table(page_data),
+            "transactions": html_tables.transactions_table(page_data),
         },
-        cluster=data.cluster,
-        numbers=chart_tables,
+        cluster=page_data.cluster_answers,
+        numbers=html_table_by_name,
         groups=finding_groups,
-        is_checked=data.is_checked,
+        is_checked=page_data.is_checked,
         left_out=page_row.left_out,
-        topics=list(_iter_topics(data, anchor_by_topic, figures.topics)),
-        n_more_topics=len(data.topics) - len(anchor_by_topic),
+        topics=list(_iter_topics(page_data, anchor_by_topic, page_figures.figures_by_topic)),
+        n_more_topics=len(page_data.topic_rows) - len(anchor_by_topic),
         css=_escape_closing_tags((template_directory / "page.css").read_text()),
         js=_escape_closing_tags((template_directory / "page.js").read_text()),
         runtime=_escape_closing_tags(load_chart_script()),
-        charts_json=_script_json({"specs": chart_specs(), "tables": figures.columnar()}),
+        charts_json=_script_json(
+            {"specs": chart_specs(), "tables": page_figures.columnar_tables()}
+        ),
     )
 
 
@@ -129,182 +133,219 @@ def _escape_closing_tags(source_text: str) -> Markup:
 def chart_data_table(table_name: str, rows: list[dict[str, Any]]) -> HtmlTable | None:
     """The rows of a chart as a table, without the groups of a treemap."""
     rows = [row for row in rows if row.get("label", "") is not None]
-    columns = [_column(name) for row in rows[:1] for name in row if name not in _POSITION_COLUMNS]
+    columns = [
+        _html_column(name)
+        for row in rows[:1]
+        for name in row
+        if name not in _MARK_PLACEMENT_COLUMNS
+    ]
     caption = f"Data for this chart ({table_name.replace('_', ' ')})"
     return html_tables.create_table(caption, columns, rows, MAX_CHART_TABLE_ROWS)
 
 
 # Columns that only place a mark in its chart.
-_POSITION_COLUMNS = frozenset(
+_MARK_PLACEMENT_COLUMNS = frozenset(
     {"id", "parent", "bytes_from", "bytes_to", "records_from", "records_to"}
 )
-_HEADINGS = {"label": "partition", "series": "topic"}
+_HEADING_BY_COLUMN = {"label": "partition", "series": "topic"}
 _NUMBER_COLUMNS = frozenset(
     {"bytes", "records", "batches", "lag", "would_be_bytes", "stored_bytes"}
 )
 _TIME_COLUMNS = frozenset({"from", "to", "at"})
 
 
-def _column(name: str) -> html_columns.HtmlTableColumn:
-    title, get_value = _HEADINGS.get(name, name.replace("_", " ")), itemgetter(name)
-    if name in _NUMBER_COLUMNS:
-        return html_columns.integer_column(title, get_value)
-    if name in _TIME_COLUMNS:
+def _html_column(column_name: str) -> html_columns.HtmlTableColumn:
+    heading, get_value = (
+        _HEADING_BY_COLUMN.get(column_name, column_name.replace("_", " ")),
+        itemgetter(column_name),
+    )
+    if column_name in _NUMBER_COLUMNS:
+        return html_columns.integer_column(heading, get_value)
+    if column_name in _TIME_COLUMNS:
         return html_columns.HtmlTableColumn(
-            title,
+            heading,
             lambda row: html_columns.HtmlTableCell(format_time(get_value(row)), get_value(row)),
         )
-    return html_columns.text_column(title, get_value)
+    return html_columns.text_column(heading, get_value)
 
 
-def _topic_anchors(data: PageData) -> dict[str, str]:
+def _topic_anchors(page_data: PageData) -> dict[str, str]:
     """Anchors of the topics with a page of their own: those with errors are chosen first, then the
     largest."""
-    size_by_label: dict[str, int] = {}
-    for row in data.partitions:
-        size_by_label[row_label(row)] = size_by_label.get(row_label(row), 0) + row.bytes
-    labels_with_errors = {label for label, _, severity in data.n_findings if severity == "error"}
+    bytes_by_label: dict[str, int] = {}
+    for row in page_data.partition_rows:
+        bytes_by_label[row_label(row)] = bytes_by_label.get(row_label(row), 0) + row.bytes
+    labels_with_errors = {
+        label for label, _, severity in page_data.finding_counts if severity == "error"
+    }
     ranked_labels = sorted(
-        size_by_label, key=lambda name: (name not in labels_with_errors, -size_by_label[name])
+        bytes_by_label,
+        key=lambda topic_label: (
+            topic_label not in labels_with_errors,
+            -bytes_by_label[topic_label],
+        ),
     )
     selected_labels = sorted(ranked_labels[:MAX_TOPICS])
-    return {name: f"topic-{i}" for i, name in enumerate(selected_labels)}
+    return {topic_label: f"topic-{i}" for i, topic_label in enumerate(selected_labels)}
 
 
 def _iter_topics(
-    data: PageData, anchor_by_topic: Mapping[str, str], figures: Mapping[str, list[ChartFigure]]
+    page_data: PageData,
+    anchor_by_topic: Mapping[str, str],
+    figures_by_topic: Mapping[str, list[ChartFigure]],
 ) -> Iterator[PageTopic]:
     """The pages of topics."""
-    partitions_by_topic = group_by_topic(data.partitions)
-    logs_by_topic = group_by_topic(data.rows_of_type("segment_strip"))
-    time_orders_by_topic = group_by_topic(data.rows_of_type("time_order"))
-    transactions_by_topic = group_by_topic(data.rows_of_type("transaction"))
-    retention_by_file = {row.file: row for row in data.rows_of_type("retention")}
+    partition_rows_by_topic = group_by_topic(page_data.partition_rows)
+    map_rows_by_topic = group_by_topic(page_data.rows_of_type("segment_strip"))
+    time_order_rows_by_topic = group_by_topic(page_data.rows_of_type("time_order"))
+    transaction_rows_by_topic = group_by_topic(page_data.rows_of_type("transaction"))
+    retention_row_by_file = {row.file: row for row in page_data.rows_of_type("retention")}
     n_findings_by_label: Counter[str] = Counter()
-    for (label, _, _), n in data.n_findings.items():
-        n_findings_by_label[label] += n
-    for name, anchor in anchor_by_topic.items():
-        candidates = [
-            html_tables.partitions_table(partitions_by_topic[name]),
+    for (label, _, _), n_findings in page_data.finding_counts.items():
+        n_findings_by_label[label] += n_findings
+    for topic_label, anchor in anchor_by_topic.items():
+        possible_tables = [
+            html_tables.partitions_table(partition_rows_by_topic[topic_label]),
             html_tables.segments_table(
-                logs_by_topic[name],
-                retention_by_file,
-                sum(row.segments for row in partitions_by_topic[name]),
+                map_rows_by_topic[topic_label],
+                retention_row_by_file,
+                sum(row.segments for row in partition_rows_by_topic[topic_label]),
             ),
-            html_tables.time_order_table(time_orders_by_topic[name]),
-            html_tables.uncommitted_table(transactions_by_topic[name]),
+            html_tables.time_order_table(time_order_rows_by_topic[topic_label]),
+            html_tables.uncommitted_transactions_table(transaction_rows_by_topic[topic_label]),
         ]
-        tables = [table for table in candidates if table is not None]
-        yield PageTopic(name, anchor, figures.get(name, []), tables, n_findings_by_label[name])
+        tables = [table for table in possible_tables if table is not None]
+        yield PageTopic(
+            topic_label,
+            anchor,
+            figures_by_topic.get(topic_label, []),
+            tables,
+            n_findings_by_label[topic_label],
+        )
 
 
-def _iter_answers(data: PageData, finding_groups: Sequence[FindingGroup]) -> Iterator[PageAnswer]:
+def _iter_answers(
+    page_data: PageData, finding_groups: Sequence[FindingGroup]
+) -> Iterator[PageAnswer]:
     """Answers to the five questions that a reader asks first."""
-    page_row = data.rows_of_type("report")[0]
-    yield _contents_answer(page_row, data)
-    yield _damage_answer(finding_groups, data)
-    start_lines = [("", line) for line in data.answers[:MAX_START_ANSWER_LINES]]
-    is_harmed = any(row.lost_offsets or not row.starts for row in data.rows_of_type("broker_start"))
-    advice = "Copy the directory before a broker starts on it: the start will change it."
-    steps = [("", advice)] if is_harmed else []
-    commands = list(step_commands(data.steps).items())
-    steps += commands[:MAX_STEPS]
-    if len(commands) > MAX_STEPS:
-        remaining_text = format_count(len(commands) - MAX_STEPS, "more step")
-        steps.append(("", f"… and {remaining_text}; kfmt check --json lists all"))
-    yield _loss_answer(data, start_lines)
-    verdict = f"{format_count(len(steps), 'step')} to take" if steps else "No action needed"
-    if not steps and any(group.severity == "error" for group in finding_groups):
+    page_row = page_data.rows_of_type("report")[0]
+    yield _contents_answer(page_row, page_data)
+    yield _damage_answer(finding_groups, page_data)
+    start_lines = [("", line) for line in page_data.answers[:MAX_START_ANSWER_LINES]]
+    has_harmful_start = any(
+        row.lost_offsets or not row.starts for row in page_data.rows_of_type("broker_start")
+    )
+    copy_advice = "Copy the directory before a broker starts on it: the start will change it."
+    step_lines = [("", copy_advice)] if has_harmful_start else []
+    commands_and_prices = list(command_prices(page_data.next_steps).items())
+    step_lines += commands_and_prices[:MAX_STEPS]
+    if len(commands_and_prices) > MAX_STEPS:
+        remaining_text = format_count(len(commands_and_prices) - MAX_STEPS, "more step")
+        step_lines.append(("", f"… and {remaining_text}; kfmt check --json lists all"))
+    yield _loss_answer(page_data, start_lines)
+    verdict = (
+        f"{format_count(len(step_lines), 'step')} to take" if step_lines else "No action needed"
+    )
+    if not step_lines and any(group.severity == "error" for group in finding_groups):
         verdict = "See each finding for details"
-    elif not steps and data.exit_code is ExitCode.UNREADABLE:
+    elif not step_lines and page_data.exit_code is ExitCode.UNREADABLE:
         verdict = "Make the unread inputs readable, and check again"
-    elif not steps and not data.is_checked:
+    elif not step_lines and not page_data.is_checked:
         verdict = "Check the logs: kfmt pipeline verify"
     yield PageAnswer(
-        "What should I do?", verdict, "warning" if steps else "plain", steps, "#findings"
+        "What should I do?", verdict, "warning" if step_lines else "plain", step_lines, "#findings"
     )
-    yield _lag_answer(data)
+    yield _lag_answer(page_data)
 
 
-def _loss_answer(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
+def _loss_answer(page_data: PageData, start_lines: list[tuple[str, str]]) -> PageAnswer:
     """The answer about losses at the next start; assumes a crash if the last stop is unknown."""
     question = "What is lost?"
-    rows = data.rows_of_type("broker_start")
-    if not rows:
-        return PageAnswer(question, "No start prediction", "plain", lines, "#findings")
-    next_start_by_directory = {
-        row.file: row.next_start for row in data.rows_of_type("log_directory")
+    start_rows = page_data.rows_of_type("broker_start")
+    if not start_rows:
+        return PageAnswer(question, "No start prediction", "plain", start_lines, "#findings")
+    shutdown_kind_by_directory = {
+        row.file: row.next_start for row in page_data.rows_of_type("log_directory")
     }
-    next_starts = [
-        row for row in rows if row.after == next_start_by_directory.get(row.log_dir, AFTER_CRASH)
+    next_start_rows = [
+        row
+        for row in start_rows
+        if row.after == shutdown_kind_by_directory.get(row.log_dir, AFTER_CRASH)
     ]
     sentences = []
-    for name, adjective in (("lost_offsets", "lost"), ("unreachable_offsets", "unreachable")):
-        affected_rows = [row for row in next_starts if row[name]]
+    for offsets_column, adjective in (
+        ("lost_offsets", "lost"),
+        ("unreachable_offsets", "unreachable"),
+    ):
+        affected_rows = [row for row in next_start_rows if row[offsets_column]]
         if affected_rows:
-            n = sum(count_offsets(row[name]) for row in affected_rows)
-            lower_bound_text = "at least " if data.omits_harmful_start else ""
+            n_offsets = sum(count_offsets(row[offsets_column]) for row in affected_rows)
+            lower_bound_text = "at least " if page_data.has_omitted_harmful_start else ""
             sentences.append(
-                f"{lower_bound_text}{format_count(n, 'offset')} will be {adjective} "
+                f"{lower_bound_text}{format_count(n_offsets, 'offset')} will be {adjective} "
                 f"{_location_text(affected_rows)}"
             )
-    if any(not row.starts for row in [*next_starts, *data.rows_of_type("log_directory")]):
-        return PageAnswer(question, "The broker would not start", "error", lines, "#start")
-    if any(row.becomes for row in next_starts):
+    if any(not row.starts for row in [*next_start_rows, *page_data.rows_of_type("log_directory")]):
+        return PageAnswer(question, "The broker would not start", "error", start_lines, "#start")
+    if any(row.becomes for row in next_start_rows):
         sentences.append("not all partitions will be served")
-    if not sentences and data.exit_code is ExitCode.UNREADABLE:
-        return PageAnswer(question, "No start prediction", "warning", lines, "#start")
+    if not sentences and page_data.exit_code is ExitCode.UNREADABLE:
+        return PageAnswer(question, "No start prediction", "warning", start_lines, "#start")
     verdict = ", ".join(sentences) or "Nothing is lost at the next start"
-    return PageAnswer(question, verdict, "error" if sentences else "good", lines, "#start")
+    return PageAnswer(question, verdict, "error" if sentences else "good", start_lines, "#start")
 
 
-def _contents_answer(page_row: PageRow, data: PageData) -> PageAnswer:
-    location_text = (
+def _contents_answer(page_row: PageRow, page_data: PageData) -> PageAnswer:
+    partitions_text = (
         f"{format_count(page_row.partitions, 'partition')} of "
         f"{format_count(page_row.topics, 'topic')}"
     )
-    lines = [("", f"{format_count(page_row.segments, 'log')} in {location_text}")]
+    lines = [("", f"{format_count(page_row.segments, 'log')} in {partitions_text}")]
     lines.append(("", format_count(page_row.records, "record")))
     if page_row.min_timestamp is not None:
         from_text = format_interval_end(page_row.min_timestamp)
         to_text = format_interval_end(page_row.max_timestamp)
         lines.append(("", f"from {from_text} to {to_text} (UTC)"))
-        lines += _usual_times(data)
+        lines += _usual_time_lines(page_data)
     return PageAnswer(
         "What is on this disk?", format_bytes(page_row.bytes), "plain", lines, "#topics"
     )
 
 
-def _usual_times(data: PageData) -> list[tuple[str, str]]:
+def _usual_time_lines(page_data: PageData) -> list[tuple[str, str]]:
     """The time range of nearly all records, if a few are far from it."""
-    rows = data.rows_of_type("time_bucket")
-    if not rows:
+    bucket_rows = page_data.rows_of_type("time_bucket")
+    if not bucket_rows:
         return []
-    _, usual_rows, outliers = split_outliers(rows)
-    if not outliers:
+    _, usual_rows, outlier_rows = split_outliers(bucket_rows)
+    if not outlier_rows:
         return []
     first_text = format_interval_end(usual_rows[0].from_timestamp)
     last_text = format_interval_end(usual_rows[-1].to_timestamp)
-    count_text = format_count(sum(row.records for row in outliers), "record")
-    return [("", f"all but {count_text} from {first_text} to {last_text}")]
+    outlier_count_text = format_count(sum(row.records for row in outlier_rows), "record")
+    return [("", f"all but {outlier_count_text} from {first_text} to {last_text}")]
 
 
 def _location_text(rows: Iterable[PageRow]) -> str:
     """The location of rows as text: the partition, or the number of partitions."""
-    partitions = dict.fromkeys(map(partition_or_label, rows))
+    partition_labels = dict.fromkeys(map(partition_or_label, rows))
     return (
-        f"in {next(iter(partitions))}"
-        if len(partitions) == 1
-        else f"in {len(partitions)} partitions"
+        f"in {next(iter(partition_labels))}"
+        if len(partition_labels) == 1
+        else f"in {len(partition_labels)} partitions"
     )
 
 
-def _damage_answer(finding_groups: Sequence[FindingGroup], data: PageData) -> PageAnswer:
+def _damage_answer(finding_groups: Sequence[FindingGroup], page_data: PageData) -> PageAnswer:
     count_by_severity = dict.fromkeys(SEVERITIES, 0)
     for group in finding_groups:
         count_by_severity[group.severity] += group.count
     n_notes = count_by_severity.pop("note")
-    verdict = ", ".join(format_count(n, severity) for severity, n in count_by_severity.items() if n)
+    verdict = ", ".join(
+        format_count(n_findings, severity)
+        for severity, n_findings in count_by_severity.items()
+        if n_findings
+    )
     style = (
         "error"
         if count_by_severity["error"]
@@ -312,12 +353,12 @@ def _damage_answer(finding_groups: Sequence[FindingGroup], data: PageData) -> Pa
         if count_by_severity["warning"]
         else "good"
     )
-    if not verdict and not data.is_checked:
+    if not verdict and not page_data.is_checked:
         return PageAnswer("What is damaged?", "Not checked", "plain", [], "#findings")
-    if not verdict and data.exit_code is ExitCode.UNREADABLE:
+    if not verdict and page_data.exit_code is ExitCode.UNREADABLE:
         verdict, style = "Nothing in what could be read", "warning"
     lines = [
-        ("", f"{format_grouped(group.count)} × {group.code} {_location_text(group.rows)}")
+        ("", f"{format_thousands(group.count)} × {group.code} {_location_text(group.rows)}")
         for group in finding_groups[:MAX_ANSWER_ITEMS]
         if group.severity != "note"
     ]
@@ -326,14 +367,14 @@ def _damage_answer(finding_groups: Sequence[FindingGroup], data: PageData) -> Pa
     return PageAnswer("What is damaged?", verdict or "Nothing", style, lines, "#findings")
 
 
-def _lag_answer(data: PageData) -> PageAnswer:
+def _lag_answer(page_data: PageData) -> PageAnswer:
     question = "Which groups are lagging?"
-    if not data.rows_of_type("committed_offset"):
+    if not page_data.rows_of_type("committed_offset"):
         message = "No committed consumer offsets on this disk"
         return PageAnswer(question, message, "plain", [], "#consumers")
-    lagging_rows = sorted(lagging_commits(data), key=lambda row: -row.lag)
+    lagging_rows = sorted(lagging_commits(page_data), key=lambda row: -row.lag)
     lines = [
-        ("", f"{group_and_partition(row)}: {format_count(row.lag, 'record')}")
+        ("", f"{group_label(row)}: {format_count(row.lag, 'record')}")
         for row in lagging_rows[:MAX_ANSWER_ITEMS]
     ]
     if not lagging_rows:

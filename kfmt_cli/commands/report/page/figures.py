@@ -11,11 +11,11 @@ from typing import Any
 from kfmt_cli.commands.report.page.page_data import PageData, PageRow, row_label
 from kfmt_cli.core.times import YEAR_10000_MS, format_duration, format_interval_end
 from kfmt_cli.log.summary.shape import DAY_MS, SegmentMapCell, TimeBuckets
-from kfmt_cli.render.style import format_bytes, format_count, format_grouped
+from kfmt_cli.render.style import format_bytes, format_count, format_thousands
 
 Row = dict[str, Any]
 MAX_SERIES = 7  # topics with a colour of their own over time
-OTHERS = "other topics"
+OTHER_TOPICS = "other topics"
 MAX_INTERVALS = 150
 MAX_LAGS = 20
 MAX_TRANSACTIONS = 400  # per topic
@@ -39,31 +39,31 @@ class ChartFigure:
 class PageFigures:
     """The figures of a page and their tables."""
 
-    tables: dict[str, list[Row]] = field(default_factory=dict)
-    overview: dict[str, list[ChartFigure]] = field(default_factory=dict)
+    rows_by_table: dict[str, list[Row]] = field(default_factory=dict)
+    figures_by_section: dict[str, list[ChartFigure]] = field(default_factory=dict)
     """By the part of the page that contains them."""
-    topics: dict[str, list[ChartFigure]] = field(default_factory=dict)
+    figures_by_topic: dict[str, list[ChartFigure]] = field(default_factory=dict)
 
-    def add(self, section: str, figure: ChartFigure, table: str, rows: Sequence[Row]) -> None:
+    def add(self, section: str, figure: ChartFigure, table_name: str, rows: Sequence[Row]) -> None:
         """Add a figure about all topics, if it has rows."""
         if rows:
-            self.tables[table] = list(rows)
-            self.overview.setdefault(section, []).append(figure)
+            self.rows_by_table[table_name] = list(rows)
+            self.figures_by_section.setdefault(section, []).append(figure)
 
-    def add_topic(self, figure: ChartFigure, table: str, rows: Sequence[Row]) -> None:
+    def add_topic(self, figure: ChartFigure, table_name: str, rows: Sequence[Row]) -> None:
         """Add a figure about one topic, if it has rows."""
         if rows and figure.topic is not None:
-            self.tables.setdefault(table, []).extend(rows)
-            self.topics.setdefault(figure.topic, []).append(figure)
+            self.rows_by_table.setdefault(table_name, []).extend(rows)
+            self.figures_by_topic.setdefault(figure.topic, []).append(figure)
 
-    def columnar(self) -> dict[str, dict[str, Any]]:
+    def columnar_tables(self) -> dict[str, dict[str, Any]]:
         """The tables, with column names stored once."""
         return {
-            name: {
+            table_name: {
                 "columns": list(rows[0]),
                 "rows": [[row.get(column) for column in rows[0]] for row in rows],
             }
-            for name, rows in self.tables.items()
+            for table_name, rows in self.rows_by_table.items()
             if rows
         }
 
@@ -76,16 +76,16 @@ def group_by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
     return rows_by_topic
 
 
-def add_treemap(figures: PageFigures, data: PageData) -> None:
+def add_treemap(figures: PageFigures, page_data: PageData) -> None:
     """Add the treemap of disk space: a rectangle per partition."""
-    partitions = sorted(data.partitions, key=lambda row: -row.bytes)
-    drawn_rows = [row for row in partitions if row.bytes][:MAX_TREEMAP_TILES]
+    partition_rows = sorted(page_data.partition_rows, key=lambda row: -row.bytes)
+    drawn_rows = [row for row in partition_rows if row.bytes][:MAX_TREEMAP_TILES]
     if not drawn_rows:
         return
     topics = dict.fromkeys(row_label(row) for row in drawn_rows)
-    names = ("id", "parent", "bytes", "label", "topic", "size")
-    tiles: list[Row] = [{**dict.fromkeys(names), "id": "all"}]
-    tiles += [{"id": f"topic {name}", "parent": "all", "label": None} for name in topics]
+    column_names = ("id", "parent", "bytes", "label", "topic", "size")
+    tiles: list[Row] = [{**dict.fromkeys(column_names), "id": "all"}]
+    tiles += [{"id": f"topic {topic}", "parent": "all", "label": None} for topic in topics]
     tiles += [
         {
             "id": f"partition {i}",
@@ -97,12 +97,12 @@ def add_treemap(figures: PageFigures, data: PageData) -> None:
         }
         for i, row in enumerate(drawn_rows)
     ]
-    total = sum(row.bytes for row in partitions)
+    total_bytes = sum(row.bytes for row in partition_rows)
     largest_row = drawn_rows[0]
     caption = (
         f"{partition_or_label(largest_row)} is the largest partition: "
         f"{format_bytes(largest_row.bytes)}, "
-        f"{largest_row.bytes / total:.0%} of {format_bytes(total)}."
+        f"{largest_row.bytes / total_bytes:.0%} of {format_bytes(total_bytes)}."
     )
     figures.add("topics", ChartFigure("treemap", "Bytes by partition", caption), "areas", tiles)
 
@@ -113,87 +113,87 @@ def partition_or_label(row: PageRow) -> str:
     return row_label(row) if partition is None else f"{row.topic}-{partition}"
 
 
-def add_times(figures: PageFigures, data: PageData) -> None:
+def add_writes_over_time(figures: PageFigures, page_data: PageData) -> None:
     """Add the data written over time: to all topics, with the largest named, and to each topic."""
-    rows = data.rows_of_type("time_bucket")
-    if not rows:
+    bucket_rows = page_data.rows_of_type("time_bucket")
+    if not bucket_rows:
         return
-    rows_by_topic = group_by_topic(rows)
+    rows_by_topic = group_by_topic(bucket_rows)
     size_by_topic = {
         name: sum(row.bytes for row in topic_rows) for name, topic_rows in rows_by_topic.items()
     }
     series = sorted(size_by_topic, key=lambda name: -size_by_topic[name])[:MAX_SERIES]
-    width_ms, usual_rows, outliers = split_outliers(rows)
-    stack_tops: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    width_ms, usual_rows, outliers = split_outliers(bucket_rows)
+    stack_top_by_time: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     totals_by_series_and_time: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     for row in usual_rows:
-        name = row_label(row)
-        series_index = series.index(name) if name in series else MAX_SERIES
+        topic = row_label(row)
+        series_index = series.index(topic) if topic in series else MAX_SERIES
         totals = totals_by_series_and_time[series_index, row.from_timestamp // width_ms * width_ms]
         totals[0] += row.bytes
         totals[1] += row.records
-    table = []
-    for (series_index, begin), (size, records) in sorted(totals_by_series_and_time.items()):
-        stack_top = stack_tops[begin]
+    table_rows = []
+    for (series_index, begin_ms), (n_bytes, n_records) in sorted(totals_by_series_and_time.items()):
+        stack_top = stack_top_by_time[begin_ms]
         table_row = {
-            "series": series[series_index] if series_index < len(series) else OTHERS,
-            "from": begin,
+            "series": series[series_index] if series_index < len(series) else OTHER_TOPICS,
+            "from": begin_ms,
         }
-        table_row |= {"to": begin + width_ms, "bytes": size, "records": records}
-        table_row |= {"bytes_from": stack_top[0], "bytes_to": stack_top[0] + size}
-        table_row |= {"records_from": stack_top[1], "records_to": stack_top[1] + records}
-        stack_tops[begin] = [stack_top[0] + size, stack_top[1] + records]
-        table.append(table_row)
-    begin, (size, _) = max(stack_tops.items(), key=lambda item: item[1][0])
+        table_row |= {"to": begin_ms + width_ms, "bytes": n_bytes, "records": n_records}
+        table_row |= {"bytes_from": stack_top[0], "bytes_to": stack_top[0] + n_bytes}
+        table_row |= {"records_from": stack_top[1], "records_to": stack_top[1] + n_records}
+        stack_top_by_time[begin_ms] = [stack_top[0] + n_bytes, stack_top[1] + n_records]
+        table_rows.append(table_row)
+    begin_ms, (n_bytes, _) = max(stack_top_by_time.items(), key=lambda item: item[1][0])
     caption = (
-        f"Busiest period: {format_bytes(size)} in {format_duration(width_ms)} from "
-        f"{_utc_text(begin)}. Batches are placed at their max timestamp."
+        f"Busiest period: {format_bytes(n_bytes)} in {format_duration(width_ms)} from "
+        f"{_format_utc(begin_ms)}. Batches are placed at their max timestamp."
     )
     if outliers:
-        n, first = sum(row.records for row in outliers), outliers[0].from_timestamp
+        n_outliers, outlier_ms = sum(row.records for row in outliers), outliers[0].from_timestamp
         caption += (
-            f" Not shown: {format_count(n, 'record')} with distant timestamps, such as "
-            f"{_utc_text(first)}."
+            f" Not shown: {format_count(n_outliers, 'record')} with distant timestamps, such as "
+            f"{_format_utc(outlier_ms)}."
         )
     for chart, title in (
         ("bytes_over_time", "Bytes over time"),
         ("records_over_time", "Records over time"),
     ):
-        figures.add("times", ChartFigure(chart, title, caption), "times", table)
+        figures.add("times", ChartFigure(chart, title, caption), "times", table_rows)
         caption = "The same periods, by number of records."
-    for name, topic_rows in rows_by_topic.items():
-        _add_topic_times(figures, name, topic_rows)
+    for topic, topic_rows in rows_by_topic.items():
+        _add_topic_writes(figures, topic, topic_rows)
 
 
-def _add_topic_times(figures: PageFigures, name: str, rows: list[PageRow]) -> None:
+def _add_topic_writes(figures: PageFigures, topic: str, bucket_rows: list[PageRow]) -> None:
     """Add the data written to a topic over time."""
-    _, usual_rows, outliers = split_outliers(rows)
-    table = [
-        {"topic": name, "from": row.from_timestamp, "to": row.to_timestamp, "bytes": row.bytes}
+    _, usual_rows, outliers = split_outliers(bucket_rows)
+    table_rows = [
+        {"topic": topic, "from": row.from_timestamp, "to": row.to_timestamp, "bytes": row.bytes}
         | {"records": row.records}
         for row in usual_rows
     ]
-    n = sum(row.records for row in usual_rows)
-    caption = f"{format_count(n, 'record')} "
+    n_records = sum(row.records for row in usual_rows)
+    caption = f"{format_count(n_records, 'record')} "
     caption += (
-        f"from {_utc_text(usual_rows[0].from_timestamp)} to "
-        f"{_utc_text(usual_rows[-1].to_timestamp)}"
+        f"from {_format_utc(usual_rows[0].from_timestamp)} to "
+        f"{_format_utc(usual_rows[-1].to_timestamp)}"
     )
     caption += (
         f", {format_duration(usual_rows[0].to_timestamp - usual_rows[0].from_timestamp)} "
         "per column."
     )
     if outliers:
-        n = sum(row.records for row in outliers)
-        caption += f" Not shown: {format_count(n, 'record')} with distant timestamps."
+        n_records = sum(row.records for row in outliers)
+        caption += f" Not shown: {format_count(n_records, 'record')} with distant timestamps."
     figures.add_topic(
-        ChartFigure("topic_times", "Bytes over time", caption, name), "topic_times", table
+        ChartFigure("topic_times", "Bytes over time", caption, topic), "topic_times", table_rows
     )
 
 
-def _utc_text(milliseconds: int) -> str:
-    text = format_interval_end(milliseconds)
-    return text if milliseconds >= YEAR_10000_MS else f"{text} UTC"
+def _format_utc(time_ms: int) -> str:
+    text = format_interval_end(time_ms)
+    return text if time_ms >= YEAR_10000_MS else f"{text} UTC"
 
 
 def split_outliers(rows: Sequence[PageRow]) -> tuple[int, list[PageRow], list[PageRow]]:
@@ -201,14 +201,13 @@ def split_outliers(rows: Sequence[PageRow]) -> tuple[int, list[PageRow], list[Pa
     rows far from nearly all, or longer."""
     buckets = TimeBuckets()
     for row in rows:
-        counts = row.batches, row.records, row.bytes
-        buckets.add_counts(row.from_timestamp, counts)
+        buckets.add_counts(row.from_timestamp, (row.batches, row.records, row.bytes))
     ordered_rows = sorted(rows, key=lambda row: row.from_timestamp)
-    first, last = buckets.core_interval()
+    first_ms, last_ms = buckets.core_interval_ms()
     width_ms = max(buckets.resampled(MAX_INTERVALS).width_ms, _bucket_ms(min(rows, key=_bucket_ms)))
-    margin = max((last - first) // 4, width_ms)
+    margin = max((last_ms - first_ms) // 4, width_ms)
     usual_flags = [
-        first - margin <= row.from_timestamp <= last + margin and _bucket_ms(row) <= width_ms
+        first_ms - margin <= row.from_timestamp <= last_ms + margin and _bucket_ms(row) <= width_ms
         for row in ordered_rows
     ]
     usual_rows = [row for row, is_usual in zip(ordered_rows, usual_flags, strict=True) if is_usual]
@@ -222,48 +221,48 @@ def _bucket_ms(row: PageRow) -> int:
     return int(row.to_timestamp - row.from_timestamp)
 
 
-def add_batch_histograms(figures: PageFigures, data: PageData) -> None:
+def add_batch_histograms(figures: PageFigures, page_data: PageData) -> None:
     """Add the distributions of batches by records and bytes."""
-    partitions = data.partitions
-    for chart, member, title, noun in (
+    partition_rows = page_data.partition_rows
+    for chart, histogram_column, title, unit_noun in (
         ("batch_records", "records_histogram", "Batches by record count", "record"),
         ("batch_bytes", "bytes_histogram", "Batches by size", "byte"),
     ):
-        batches_by_bucket: dict[int, int] = defaultdict(int)
-        for row in partitions:
-            for upper_bound, n in row[member] or ():
-                batches_by_bucket[upper_bound] += n
-        if not batches_by_bucket:
+        n_batches_by_bucket: dict[int, int] = defaultdict(int)
+        for row in partition_rows:
+            for upper_bound, n_batches in row[histogram_column] or ():
+                n_batches_by_bucket[upper_bound] += n_batches
+        if not n_batches_by_bucket:
             continue
         table = [
-            {"up_to": format_grouped(bucket), "batches": batches_by_bucket[bucket]}
-            for bucket in sorted(batches_by_bucket)
+            {"up_to": format_thousands(bucket), "batches": n_batches_by_bucket[bucket]}
+            for bucket in sorted(n_batches_by_bucket)
         ]
-        upper_bound = max(batches_by_bucket, key=lambda key: batches_by_bucket[key])
-        fraction = batches_by_bucket[upper_bound] / sum(batches_by_bucket.values())
+        upper_bound = max(n_batches_by_bucket, key=lambda bucket: n_batches_by_bucket[bucket])
+        batch_fraction = n_batches_by_bucket[upper_bound] / sum(n_batches_by_bucket.values())
         # A bucket ends at a power of two.
-        size = format_count(upper_bound, noun)
+        size_range_text = format_count(upper_bound, unit_noun)
         lower_bound = upper_bound // 2 + 1
         if lower_bound < upper_bound:
-            size = f"{format_grouped(lower_bound)} to {size}"
-        caption = f"{fraction:.0%} of the batches have {size}."
+            size_range_text = f"{format_thousands(lower_bound)} to {size_range_text}"
+        caption = f"{batch_fraction:.0%} of the batches have {size_range_text}."
         figures.add("batches", ChartFigure(chart, title, caption), chart, table)
 
 
-def add_codecs(figures: PageFigures, data: PageData) -> None:
+def add_codec_figures(figures: PageFigures, page_data: PageData) -> None:
     """Add the codecs in use, and the effect of others."""
-    uses = data.rows_of_type("codec_use")
-    rows = [{name: use[name] for name in ("codec", "bytes", "records")} for use in uses]
+    use_rows = page_data.rows_of_type("codec_use")
+    rows = [{name: use[name] for name in ("codec", "bytes", "records")} for use in use_rows]
     bytes_by_codec: dict[str, int] = defaultdict(int)
-    for use in uses:
-        bytes_by_codec[use.codec] += use.bytes
+    for codec_use in use_rows:
+        bytes_by_codec[codec_use.codec] += codec_use.bytes
     if bytes_by_codec:
         sorted_codecs = sorted(bytes_by_codec, key=lambda name: -bytes_by_codec[name])
         total = sum(bytes_by_codec.values()) or 1
         caption = ", ".join(f"{name} {bytes_by_codec[name] / total:.0%}" for name in sorted_codecs)
         figure = ChartFigure("codecs", "Bytes by codec", f"Share of batch bytes: {caption}.")
         figures.add("codecs", figure, "codecs", rows)
-    trials = data.rows_of_type("what_if")
+    trials = page_data.rows_of_type("what_if")
     stored_bytes = max((row.stored_bytes for row in trials), default=0)
     if not stored_bytes:
         return
@@ -271,112 +270,110 @@ def add_codecs(figures: PageFigures, data: PageData) -> None:
         {name: row[name] for name in ("codec", "would_be_bytes", "stored_bytes")} for row in trials
     ]
     best_trial = min(trials, key=lambda row: row.would_be_bytes)
-    ratio = best_trial.sample_bytes / stored_bytes
+    compression_ratio = best_trial.sample_bytes / stored_bytes
     verdict = "No codec compresses it better"
     if best_trial.saved > 0:
         verdict = f"{best_trial.codec} would save {best_trial.saved:.0%}"
     caption = (
         f"A sample of {format_bytes(best_trial.sample_bytes)} of records is stored in "
-        f"{format_bytes(stored_bytes)} ({ratio:.2f}:1, the red line). {verdict}."
+        f"{format_bytes(stored_bytes)} ({compression_ratio:.2f}:1, the red line). {verdict}."
     )
     figures.add("codecs", ChartFigure("what_if", "Alternative codecs", caption), "what_if", table)
 
 
-def add_freed_bytes(figures: PageFigures, data: PageData) -> None:
+def add_freed_bytes(figures: PageFigures, page_data: PageData) -> None:
     """Add the bytes freed by retention over time."""
-    rows = data.rows_of_type("retention")
-    now_ms = int(data.rows_of_type("report")[0].now) if data.rows_of_type("report") else 0
-    bytes_by_deletion_time: dict[int, int] = defaultdict(int)
-    for row in rows:
-        deletion_time = now_ms if row.deletable else row.deletable_at
-        if deletion_time is not None and deletion_time < YEAR_10000_MS and not row.odd:
-            bytes_by_deletion_time[max(int(deletion_time), now_ms)] += row.bytes
-    if not bytes_by_deletion_time:
+    retention_rows = page_data.rows_of_type("retention")
+    now_ms = int(page_data.rows_of_type("report")[0].now) if page_data.rows_of_type("report") else 0
+    bytes_by_deletion_ms: dict[int, int] = defaultdict(int)
+    for row in retention_rows:
+        deletion_ms = now_ms if row.deletable else row.deletable_at
+        if deletion_ms is not None and deletion_ms < YEAR_10000_MS and not row.odd:
+            bytes_by_deletion_ms[max(int(deletion_ms), now_ms)] += row.bytes
+    if not bytes_by_deletion_ms:
         return
-    bytes_much_later = sum(
-        size for time_ms, size in bytes_by_deletion_time.items() if time_ms > now_ms + FAR_FUTURE_MS
+    far_future_bytes = sum(
+        size for time_ms, size in bytes_by_deletion_ms.items() if time_ms > now_ms + FAR_FUTURE_MS
     )
-    times = sorted(
-        time_ms for time_ms in bytes_by_deletion_time if time_ms <= now_ms + FAR_FUTURE_MS
-    )
-    cumulative_bytes = list(accumulate(bytes_by_deletion_time[time_ms] for time_ms in times))
-    step = -(-len(times) // 200) if times else 1
+    times = sorted(time_ms for time_ms in bytes_by_deletion_ms if time_ms <= now_ms + FAR_FUTURE_MS)
+    cumulative_bytes = list(accumulate(bytes_by_deletion_ms[time_ms] for time_ms in times))
+    point_step = -(-len(times) // 200) if times else 1
     all_points = list(zip(times, cumulative_bytes, strict=True))
-    points = dict([*all_points[::step], *all_points[-1:]])  # the last one is the total
-    table = [{"at": time_ms, "bytes": size} for time_ms, size in points.items()]
-    bytes_freed_now = bytes_by_deletion_time.get(now_ms, 0)
+    bytes_by_time = dict([*all_points[::point_step], *all_points[-1:]])  # the last one is the total
+    table = [{"at": time_ms, "bytes": size} for time_ms, size in bytes_by_time.items()]
+    bytes_freed_now = bytes_by_deletion_ms.get(now_ms, 0)
     caption = f"The next retention check frees {format_bytes(bytes_freed_now)}."
     if times and cumulative_bytes[-1] > bytes_freed_now:
         caption += (
-            f" By {_utc_text(times[-1])}, {format_bytes(cumulative_bytes[-1])} in total "
+            f" By {_format_utc(times[-1])}, {format_bytes(cumulative_bytes[-1])} in total "
             "if nothing more is written."
         )
-    if bytes_much_later:
-        caption += f" {format_bytes(bytes_much_later)} will be freed more than two years from now."
+    if far_future_bytes:
+        caption += f" {format_bytes(far_future_bytes)} will be freed more than two years from now."
     if len(table) > 1:
         figures.add(
             "retention", ChartFigure("freed", "Bytes freed by retention", caption), "freed", table
         )
 
 
-def add_lag(figures: PageFigures, data: PageData) -> None:
+def add_lag_figure(figures: PageFigures, page_data: PageData) -> None:
     """Add the lagging groups."""
-    lagging_rows = sorted(lagging_commits(data), key=lambda row: -row.lag)
-    table = [{"who": group_and_partition(row), "lag": row.lag} for row in lagging_rows[:MAX_LAGS]]
+    lagging_rows = sorted(lagging_commits(page_data), key=lambda row: -row.lag)
+    table = [{"who": group_label(row), "lag": row.lag} for row in lagging_rows[:MAX_LAGS]]
     if table:
-        lag_text = format_count(lagging_rows[0].lag, "record")
-        caption = f"{group_and_partition(lagging_rows[0])} lags by {lag_text}."
+        max_lag_row = lagging_rows[0]
+        caption = f"{group_label(max_lag_row)} lags by {format_count(max_lag_row.lag, 'record')}."
         if len(lagging_rows) > MAX_LAGS:
             caption += f" Showing the {MAX_LAGS} largest lags."
         figures.add("consumers", ChartFigure("lag", "Consumer lag", caption), "lag", table)
 
 
-def latest_commits(data: PageData) -> list[PageRow]:
+def latest_commits(page_data: PageData) -> list[PageRow]:
     """The committed offset of each group and partition; with several replicas, the newest."""
-    commit_by_key: dict[tuple[object, ...], PageRow] = {}
-    for row in data.rows_of_type("committed_offset"):
-        key = row.group, row.topic, row.partition
-        previous = commit_by_key.setdefault(key, row)
-        if _commit_order(row) > _commit_order(previous):
-            commit_by_key[key] = row
-    return list(commit_by_key.values())
+    commit_by_group_partition: dict[tuple[object, ...], PageRow] = {}
+    for row in page_data.rows_of_type("committed_offset"):
+        group_partition = row.group, row.topic, row.partition
+        previous_commit = commit_by_group_partition.setdefault(group_partition, row)
+        if _commit_sort_key(row) > _commit_sort_key(previous_commit):
+            commit_by_group_partition[group_partition] = row
+    return list(commit_by_group_partition.values())
 
 
-def _commit_order(row: PageRow) -> tuple[int, int]:
+def _commit_sort_key(row: PageRow) -> tuple[int, int]:
     return row.commit_timestamp or 0, row.offset or 0
 
 
-def lagging_commits(data: PageData) -> Iterator[PageRow]:
+def lagging_commits(page_data: PageData) -> Iterator[PageRow]:
     """Committed offsets below the log end offset."""
-    return (row for row in latest_commits(data) if (row.lag or 0) > 0)
+    return (row for row in latest_commits(page_data) if (row.lag or 0) > 0)
 
 
-def group_and_partition(row: PageRow) -> str:
+def group_label(row: PageRow) -> str:
     """A group and the partition it reads."""
     return f"{row.group} on {row.topic}-{row.partition}"
 
 
-def add_segment_maps(figures: PageFigures, data: PageData) -> None:
+def add_segment_maps(figures: PageFigures, page_data: PageData) -> None:
     """Add the maps of each topic's logs, and its timestamps by offset."""
     findings_by_file: dict[str, list[PageRow]] = defaultdict(list)
-    for row in data.rows_of_type("finding"):
+    for row in page_data.rows_of_type("finding"):
         if row.position is not None:
             findings_by_file[row.file].append(row)
-    time_orders_by_topic = group_by_topic(data.rows_of_type("time_order"))
-    for topic, rows in group_by_topic(data.rows_of_type("segment_strip")).items():
-        _add_segment_map(figures, topic, rows, findings_by_file, time_orders_by_topic[topic])
+    time_orders_by_topic = group_by_topic(page_data.rows_of_type("time_order"))
+    for topic, map_rows in group_by_topic(page_data.rows_of_type("segment_strip")).items():
+        _add_segment_map(figures, topic, map_rows, findings_by_file, time_orders_by_topic[topic])
 
 
 def _add_segment_map(
     figures: PageFigures,
     topic: str,
-    rows: list[PageRow],
+    map_rows: list[PageRow],
     findings_by_file: Mapping[str, list[PageRow]],
     order_rows: list[PageRow],
 ) -> None:
     """Add the maps of a topic's logs from first to last byte, and its timestamps by offset.
     findings_by_file: findings with a position, by file."""
-    rows_with_cells = [row for row in rows if row.cells]
+    rows_with_cells = [row for row in map_rows if row.cells]
     ranked_rows = sorted(
         rows_with_cells, key=lambda row: (row.file not in findings_by_file, -row.bytes)
     )
@@ -389,22 +386,22 @@ def _add_segment_map(
     ]
     if not cells:
         return
-    finding_marks = [
+    finding_mark_rows = [
         {
             "topic": topic,
             "log": log_name_by_file[row.file],
-            **{name: finding[name] for name in _MARK_COLUMNS},
+            **{name: finding[name] for name in _FINDING_MARK_COLUMNS},
         }
         for row in drawn_rows
         for finding in findings_by_file.get(row.file, ())
     ]
-    figures.tables.setdefault("marks", []).extend(finding_marks)
-    for table in ("index_entries", "control"):
+    figures.rows_by_table.setdefault("marks", []).extend(finding_mark_rows)
+    for table_name in ("index_entries", "control"):
         column_names = ("topic", "log", "position")
         marked_cells = [
-            {name: cell[name] for name in column_names} for cell in cells if cell[table]
+            {name: cell[name] for name in column_names} for cell in cells if cell[table_name]
         ]
-        figures.tables.setdefault(table, []).extend(marked_cells)
+        figures.rows_by_table.setdefault(table_name, []).extend(marked_cells)
     caption = f"{format_count(len(drawn_rows), 'log')}, each from first byte to last."
     if len(drawn_rows) < len(rows_with_cells):
         caption = (
@@ -412,36 +409,36 @@ def _add_segment_map(
             "first, then the largest."
         )
     caption += " Ticks mark offset index entries; diamonds mark control batches."
-    if finding_marks:
-        caption += f" Triangles mark findings ({format_grouped(len(finding_marks))})."
+    if finding_mark_rows:
+        caption += f" Triangles mark findings ({format_thousands(len(finding_mark_rows))})."
     figures.add_topic(ChartFigure("strips", "Segment map", caption, topic), "cells", cells)
     if sum(cell["max_timestamp"] is not None for cell in cells) > 1:
         figure = ChartFigure("order", "Timestamps by offset", _order_caption(order_rows), topic)
-        figures.topics[topic].append(figure)
+        figures.figures_by_topic[topic].append(figure)
 
 
-_MARK_COLUMNS = ("position", "code", "severity", "message")
+_FINDING_MARK_COLUMNS = ("position", "code", "severity", "message")
 
 
-def _iter_cells(topic: str, row: PageRow, log: str) -> Iterator[Row]:
+def _iter_cells(topic: str, row: PageRow, log_name: str) -> Iterator[Row]:
     """The cells of a log."""
-    common_values = {"topic": topic, "log": log, "partition": partition_or_label(row)}
-    for values in row.cells:
-        cell = SegmentMapCell(*values)
+    common_values = {"topic": topic, "log": log_name, "partition": partition_or_label(row)}
+    for cell_values in row.cells:
+        cell = SegmentMapCell(*cell_values)
         yield {**common_values, **cell._asdict(), "end": cell.position + cell.bytes}
 
 
-def _order_caption(rows: list[PageRow]) -> str:
-    n_out_of_order = sum(row.batches_out_of_order for row in rows)
+def _order_caption(time_order_rows: list[PageRow]) -> str:
+    n_out_of_order = sum(row.batches_out_of_order for row in time_order_rows)
     caption = (
         f"{format_count(n_out_of_order, 'batch is', 'batches are')} older than an earlier one."
     )
-    gaps = [gap for row in rows for gap in row.gaps]
+    gaps = [gap for row in time_order_rows for gap in row.gaps]
     if gaps:
-        begin, end, offset = max(gaps, key=lambda gap: gap[1] - gap[0])
+        begin_ms, end_ms, offset = max(gaps, key=lambda gap: gap[1] - gap[0])
         caption += (
-            f" The longest gap without a batch is {format_duration(end - begin)}, from "
-            f"{_utc_text(begin)} to offset {format_grouped(offset)}."
+            f" The longest gap without a batch is {format_duration(end_ms - begin_ms)}, from "
+            f"{_format_utc(begin_ms)} to offset {format_thousands(offset)}."
         )
     return caption
 
@@ -460,17 +457,19 @@ def _log_name_by_file(rows: Sequence[PageRow]) -> dict[str, str]:
 def _log_name(row: PageRow) -> str:
     """The name of a log within its topic."""
     base_offset = row.base_offset
-    name = row.file.rpartition("/")[2] if base_offset is None else format_grouped(base_offset)
-    return f"{row.partition} / {name}" if row.partition is not None else name
+    log_text = row.file.rpartition("/")[2] if base_offset is None else format_thousands(base_offset)
+    return f"{row.partition} / {log_text}" if row.partition is not None else log_text
 
 
 _OUTCOMES = ("open", "aborted", "committed")
 
 
-def add_transactions(figures: PageFigures, data: PageData) -> None:
+def add_transaction_figures(figures: PageFigures, page_data: PageData) -> None:
     """Add the transactions of each topic."""
-    for topic, rows in group_by_topic(data.rows_of_type("transaction")).items():
-        count_by_outcome = {outcome: data.n_transactions[topic, outcome] for outcome in _OUTCOMES}
+    for topic, rows in group_by_topic(page_data.rows_of_type("transaction")).items():
+        count_by_outcome = {
+            outcome: page_data.transaction_counts[topic, outcome] for outcome in _OUTCOMES
+        }
         _add_topic_transactions(figures, topic, rows, count_by_outcome)
 
 
@@ -481,7 +480,7 @@ def _add_topic_transactions(
     number of all transactions, by outcome."""
     rows_with_offsets = [row for row in rows if row.first_offset is not None]
     rows_with_offsets.sort(key=lambda row: (row.outcome == "committed", row.outcome != "open"))
-    table = [
+    table_rows = [
         {
             "topic": topic,
             "outcome": row.outcome,
@@ -492,8 +491,10 @@ def _add_topic_transactions(
         }
         for row in rows_with_offsets[:MAX_TRANSACTIONS]
     ]
-    caption = f"{', '.join(f'{format_grouped(n)} {name}' for name, n in count_by_outcome.items())}."
+    caption = (
+        f"{', '.join(f'{format_thousands(n)} {name}' for name, n in count_by_outcome.items())}."
+    )
     if sum(count_by_outcome.values()) > MAX_TRANSACTIONS:
         caption += f" Showing {MAX_TRANSACTIONS}: open and aborted transactions first."
     figure = ChartFigure("transactions", "Transactions by offset", caption, topic)
-    figures.add_topic(figure, "transactions", table)
+    figures.add_topic(figure, "transactions", table_rows)

@@ -10,7 +10,7 @@ from typing import Any
 from kfmt_cli.commands.report.page.page_data import PageRow
 from kfmt_cli.core.layout.field import MS_UNIT
 from kfmt_cli.core.times import format_interval_end
-from kfmt_cli.render.style import format_bytes, format_grouped
+from kfmt_cli.render.style import format_bytes, format_thousands
 from kfmt_cli.rows.column import ColumnKind, RowType
 
 NO_VALUE_TEXT = "–"
@@ -61,7 +61,7 @@ def _number_column(
 
 def integer_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColumn:
     """A column of whole numbers."""
-    return _number_column(title, get_value, format_grouped)
+    return _number_column(title, get_value, format_thousands)
 
 
 def decimal_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColumn:
@@ -70,8 +70,8 @@ def decimal_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColu
 
 
 def _format_tenths(value: float) -> str:
-    whole_part, _, tenths = f"{value:.1f}".partition(".")
-    return f"{format_grouped(int(whole_part))}.{tenths}"
+    integer_text, _, tenths_text = f"{value:.1f}".partition(".")
+    return f"{format_thousands(int(integer_text))}.{tenths_text}"
 
 
 def size_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColumn:
@@ -84,39 +84,39 @@ def time_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColumn:
     return _number_column(title, get_value, format_interval_end, "time")
 
 
-_SIZE_MEMBERS = frozenset({"bytes", "disk_bytes", "freed_now", "freed_later"})
+_BYTE_COUNT_MEMBERS = frozenset({"bytes", "disk_bytes", "freed_now", "freed_later"})
 
 
-_SIZE_MEMBERS |= {"sample_bytes", "stored_bytes", "would_be_bytes"}
+_BYTE_COUNT_MEMBERS |= {"sample_bytes", "stored_bytes", "would_be_bytes"}
 
 
-def member_columns(row_type: RowType, *names: str) -> Iterator[HtmlTableColumn]:
-    """Columns for members of a type, formatted by their kinds. names: member names, or
+def member_columns(row_type: RowType, *member_specs: str) -> Iterator[HtmlTableColumn]:
+    """Columns for members of a type, formatted by their kinds. member_specs: member names, or
     `member=heading` for a heading other than the name."""
-    for name in names:
-        member, _, title = name.partition("=")
+    for member_spec in member_specs:
+        member, _, heading = member_spec.partition("=")
         column, get_value = row_type[member], attrgetter(member)
-        title = title or member.replace("_", " ")
+        heading = heading or member.replace("_", " ")
         if column.unit == MS_UNIT:
-            yield time_column(f"{title} (UTC)", get_value)
+            yield time_column(f"{heading} (UTC)", get_value)
         elif column.kind is ColumnKind.REAL:
-            yield decimal_column(title, get_value)
+            yield decimal_column(heading, get_value)
         elif column.kind is not ColumnKind.NUMBER:
-            yield text_column(title, get_value)
+            yield text_column(heading, get_value)
         else:
             yield (
-                size_column(title, get_value)
-                if member in _SIZE_MEMBERS
-                else integer_column(title, get_value)
+                size_column(heading, get_value)
+                if member in _BYTE_COUNT_MEMBERS
+                else integer_column(heading, get_value)
             )
 
 
 def file_column(rows: Sequence[PageRow], title: str) -> HtmlTableColumn:
     """A column of files or directories, relative to the log directory if all share one."""
     log_directories = {row.log_dir for row in rows}
-    prefix = f"{log_directories.pop()}/" if len(log_directories) == 1 else ""
+    directory_prefix = f"{log_directories.pop()}/" if len(log_directories) == 1 else ""
 
     def create_cell(row: Any) -> HtmlTableCell:
-        return HtmlTableCell(row.file.removeprefix(prefix))
+        return HtmlTableCell(row.file.removeprefix(directory_prefix))
 
     return HtmlTableColumn(title, create_cell)

@@ -23,7 +23,7 @@ from kfmt_cli.rows.types.log_shape_rows import REPORT_ROW
 PageRow = FieldDict
 
 # How many objects of a type are kept; other types are unlimited.
-MAX_BY_TYPE: Mapping[str, int] = {
+MAX_ROWS_BY_TYPE: Mapping[str, int] = {
     "finding": 4_000,
     "transaction": 3_000,
     "retention": 20_000,
@@ -33,8 +33,8 @@ MAX_BY_TYPE: Mapping[str, int] = {
     "group": 5_000,
 }
 MAX_COMMITTED_TRANSACTIONS = 1_000
-COMMITTED_RANK = 4  # of committed transactions, which matter least
-FIRST_OF_KIND = 40  # findings of a kind that rank with the worst
+COMMITTED_TRANSACTION_RANK = 4  # of committed transactions, which matter least
+MAX_TOP_RANKED_FINDINGS = 40  # findings of a kind that rank with the worst
 
 
 @dataclass(slots=True)
@@ -42,28 +42,28 @@ class PageData:
     """The objects of a page, by type, in order of arrival."""
 
     rows_by_type: dict[str, list[PageRow]] = field(default_factory=dict)
-    n_findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    finding_counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Number of findings, kept or not, by label, code and severity."""
-    n_transactions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    transaction_counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of transactions, kept or not, by label and outcome."""
-    omits_harmful_start: bool = False
+    has_omitted_harmful_start: bool = False
     """Whether a harmful start was dropped."""
     is_checked: bool = True
     """Whether the logs were checked."""
-    left_out: Counter[str] = field(default_factory=Counter)
+    n_omitted_by_type: Counter[str] = field(default_factory=Counter)
     """Number of objects dropped, by type."""
     answers: list[str] = field(default_factory=list)
     """The answer of `check`: whether a broker starts, and what is lost."""
-    cluster: Sequence[str] = ()
+    cluster_answers: Sequence[str] = ()
     """The answer of `replicas`, if there are several nodes."""
-    steps: Sequence[NextStep] = ()
+    next_steps: Sequence[NextStep] = ()
     """The next steps of `check`."""
     message_lines: dict[str, None] = field(default_factory=dict)
     """The lines written to standard error."""
     exit_code: ExitCode = ExitCode.CLEAN
     _ranks_by_type: dict[str, bytearray] = field(default_factory=dict)
     """How much each kept object of a limited type matters, 0 most."""
-    _n_by_code_and_severity: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _finding_counts_by_code: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of findings, by code and severity."""
 
     def rows_of_type(self, type_: str) -> list[PageRow]:
@@ -71,38 +71,45 @@ class PageData:
         return self.rows_by_type.get(type_, [])
 
     @property
-    def partitions(self) -> list[PageRow]:
+    def partition_rows(self) -> list[PageRow]:
         """The statistics of each partition, and of each other directory with logs."""
         return [row for row in self.rows_of_type("stat") if not _is_topic_row(row)]
 
     @property
-    def topics(self) -> list[PageRow]:
+    def topic_rows(self) -> list[PageRow]:
         """The statistics of each topic."""
         return [row for row in self.rows_of_type("stat") if _is_topic_row(row)]
 
-    def add(self, row: JsonObject) -> None:
+    def add_object(self, json_object: JsonObject) -> None:
         """Add an object; beyond the limit of its type, instead of one that matters less."""
-        page_row = PageRow(row)
+        page_row = PageRow(json_object)
         rows_of_same_type = self.rows_by_type.setdefault(page_row.type, [])
         if page_row.type == "findings_left_out":
-            self.n_findings[row_label(page_row), page_row.code, page_row.severity] += page_row.count
-        max_rows = MAX_BY_TYPE.get(page_row.type)
+            self.finding_counts[row_label(page_row), page_row.code, page_row.severity] += (
+                page_row.count
+            )
+        max_rows = MAX_ROWS_BY_TYPE.get(page_row.type)
         if max_rows is None:
             rows_of_same_type.append(page_row)
             return
         rank = self._count_and_rank(page_row)
         ranks = self._ranks_by_type.setdefault(page_row.type, bytearray())
-        if rank == COMMITTED_RANK and ranks.count(rank) >= MAX_COMMITTED_TRANSACTIONS:
-            self._omit(page_row)
+        if rank == COMMITTED_TRANSACTION_RANK and ranks.count(rank) >= MAX_COMMITTED_TRANSACTIONS:
+            self._count_omitted(page_row)
             return
         if len(rows_of_same_type) >= max_rows:
-            candidates = (ranks.rfind(worse_rank) for worse_rank in range(COMMITTED_RANK, rank, -1))
-            index = next((candidate for candidate in candidates if candidate >= 0), None)
-            if index is None:
-                self._omit(page_row)
+            replaceable_indexes = (
+                ranks.rfind(worse_rank)
+                for worse_rank in range(COMMITTED_TRANSACTION_RANK, rank, -1)
+            )
+            replaced_index = next(
+                (row_index for row_index in replaceable_indexes if row_index >= 0), None
+            )
+            if replaced_index is None:
+                self._count_omitted(page_row)
                 return
-            self._omit(rows_of_same_type.pop(index))
-            del ranks[index]
+            self._count_omitted(rows_of_same_type.pop(replaced_index))
+            del ranks[replaced_index]
         rows_of_same_type.append(page_row)
         ranks.append(rank)
 
@@ -110,38 +117,38 @@ class PageData:
         """Count an object, and return its rank: how much it matters, 0 most."""
         if row.type == "finding":
             code, severity = row.code, row.severity
-            self.n_findings[row_label(row), code, severity] += 1
-            self._n_by_code_and_severity[code, severity] += 1
-            is_first = self._n_by_code_and_severity[code, severity] <= FIRST_OF_KIND
-            return 0 if is_first else 1 + SEVERITIES.index(severity)
+            self.finding_counts[row_label(row), code, severity] += 1
+            self._finding_counts_by_code[code, severity] += 1
+            is_among_first = self._finding_counts_by_code[code, severity] <= MAX_TOP_RANKED_FINDINGS
+            return 0 if is_among_first else 1 + SEVERITIES.index(severity)
         if row.type == "transaction":
-            self.n_transactions[row_label(row), row.outcome] += 1
-            return COMMITTED_RANK if row.outcome == "committed" else 0
+            self.transaction_counts[row_label(row), row.outcome] += 1
+            return COMMITTED_TRANSACTION_RANK if row.outcome == "committed" else 0
         if row.type == "broker_start":
             return 0 if is_harmful(row) else 1
         return 0 if row.type != "committed_offset" or row.lag else 1
 
-    def _omit(self, row: PageRow) -> None:
-        self.left_out[row.type] += 1
-        self.omits_harmful_start |= row.type == "broker_start" and is_harmful(row)
+    def _count_omitted(self, row: PageRow) -> None:
+        self.n_omitted_by_type[row.type] += 1
+        self.has_omitted_harmful_start |= row.type == "broker_start" and is_harmful(row)
 
-    def add_row(self, row_type: RowType, values: Mapping[str, object]) -> None:
+    def add_row(self, row_type: RowType, value_by_member: Mapping[str, object]) -> None:
         """Add an object, given its members."""
-        row = build_members(row_type, values)
-        self.add({"type": row_type.name, **with_location(row, row_type.location_source)})
+        row = build_members(row_type, value_by_member)
+        self.add_object({"type": row_type.name, **with_location(row, row_type.location_source)})
 
-    def add_messages(self, text: str) -> None:
+    def add_message_lines(self, message: str) -> None:
         """Keep a message's lines, without duplicates."""
-        for line in text.splitlines():
+        for line in message.splitlines():
             if line:
                 self.message_lines[line] = None
 
     def iter_objects(self) -> Iterator[JsonObject]:
         """All objects; the page's own comes first."""
-        report_type = REPORT_ROW.name
-        yield from self.rows_of_type(report_type)
-        for name, rows in self.rows_by_type.items():
-            if name != report_type:
+        report_type_name = REPORT_ROW.name
+        yield from self.rows_of_type(report_type_name)
+        for type_name, rows in self.rows_by_type.items():
+            if type_name != report_type_name:
                 yield from rows
 
 
@@ -149,9 +156,9 @@ def row_label(row: PageRow) -> str:
     """The name of an object's topic; without one, the path of its directory."""
     if topic := row.get("topic"):
         return str(topic)
-    file = str(row.get("file") or "")
-    parent, _, name = file.rpartition("/")
-    return parent or "." if classify_name(name)[0] is not UNKNOWN_KIND else file
+    path = str(row.get("file") or "")
+    parent, _, file_name = path.rpartition("/")
+    return parent or "." if classify_name(file_name)[0] is not UNKNOWN_KIND else path
 
 
 def is_harmful(row: PageRow) -> bool:

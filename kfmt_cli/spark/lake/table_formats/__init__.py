@@ -20,7 +20,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.lazy import import_object
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.file_access import open_binary
 from kfmt_cli.errors import OutputError, UsageError
@@ -50,7 +50,7 @@ class OpenTable(Protocol):
     def last_commit_number(self) -> int:
         """The number of the last commit of the export; 0 if there is no table."""
 
-    def files(self) -> frozenset[str]:
+    def file_names(self) -> frozenset[str]:
         """The names of the table's files, relative to its directory."""
 
     def commit(
@@ -98,43 +98,48 @@ class TargetTables:
             install_command = f"pip install 'kfmt-cli[{self.format}]'"
             raise UsageError(f"{table_format.package} is not installed: {install_command}")
         if self.catalog or not is_local(output_directory):
-            for name in LAKE_TABLES:
-                self._open_table(output_directory, name)
+            for table_name in LAKE_TABLES:
+                self._open_table(output_directory, table_name)
 
-    def _open_table(self, output_directory: str, name: str) -> OpenTable:
-        table: OpenTable = load_target(TABLE_FORMATS[self.format].open_table_class)(
-            output_directory, name, self.catalog
+    def _open_table(self, output_directory: str, table_name: str) -> OpenTable:
+        table: OpenTable = import_object(TABLE_FORMATS[self.format].open_table_class)(
+            output_directory, table_name, self.catalog
         )
         return table
 
-    def update_to(self, output_directory: str, commit: TableCommit) -> None:
+    def commit_changes(self, output_directory: str, commit: TableCommit) -> None:
         """Commit the changes up to the export's commit to each table; raises OutputError,
         UsageError."""
-        current_files_by_table = _read_table_files(output_directory, commit)
-        for name in LAKE_TABLES if commit.number else ():
-            table = self._open_table(output_directory, name)
+        current_files_by_table = _read_file_sizes_by_table(output_directory, commit)
+        for table_name in LAKE_TABLES if commit.number else ():
+            table = self._open_table(output_directory, table_name)
             if table.last_commit_number == commit.number or not (
-                table.last_commit_number or current_files_by_table[name]
+                table.last_commit_number or current_files_by_table[table_name]
             ):
                 continue
-            previous_files = _read_table_files(
+            previous_files = _read_file_sizes_by_table(
                 output_directory, read_commit(output_directory, table.last_commit_number)
-            )[name]
-            removed_names = previous_files.keys() - current_files_by_table[name]
-            if removed_names and (foreign_files := removed_names - table.files()):
+            )[table_name]
+            removed_names = previous_files.keys() - current_files_by_table[table_name]
+            if removed_names and (foreign_names := removed_names - table.file_names()):
                 raise OutputError(
-                    f"{output_directory}/{name}: another writer replaced {min(foreign_files)}, so "
+                    f"{output_directory}/{table_name}: another writer replaced "
+                    f"{min(foreign_names)}, so "
                     "its rows cannot be removed; nothing committed to this table; export to "
                     "another --to"
                 )
             size_by_new_file = {
-                file: n_bytes
-                for file, n_bytes in current_files_by_table[name].items()
-                if file not in previous_files
+                file_name: n_bytes
+                for file_name, n_bytes in current_files_by_table[table_name].items()
+                if file_name not in previous_files
             }
             with ThreadPoolExecutor(MAX_CONCURRENT_FOOTERS) as pool:
                 footers = pool.map(
-                    _read_footer, (f"{output_directory}/{name}/{file}" for file in size_by_new_file)
+                    _read_footer,
+                    (
+                        f"{output_directory}/{table_name}/{file_name}"
+                        for file_name in size_by_new_file
+                    ),
                 )
                 added_files = dict(
                     zip(
@@ -146,16 +151,20 @@ class TargetTables:
             table.commit(commit.number, added_files, removed_names)
 
 
-def _read_table_files(output_directory: str, commit: TableCommit) -> dict[str, dict[str, int]]:
+def _read_file_sizes_by_table(
+    output_directory: str, commit: TableCommit
+) -> dict[str, dict[str, int]]:
     """The files of each table after a commit: name relative to the table's directory, and size in
     bytes. Raises InputError."""
-    files_by_table: dict[str, dict[str, int]] = {table: {} for table in LAKE_TABLES}
+    file_sizes_by_table: dict[str, dict[str, int]] = {table: {} for table in LAKE_TABLES}
     for file_row in chain.from_iterable(read_file_groups(output_directory, commit).values()):
-        table = file_row["table"]
-        files_by_table[table][file_row["file"].removeprefix(f"{table}/")] = file_row["bytes"]
-    return files_by_table
+        table_name = file_row["table"]
+        file_sizes_by_table[table_name][file_row["file"].removeprefix(f"{table_name}/")] = file_row[
+            "bytes"
+        ]
+    return file_sizes_by_table
 
 
 def _read_footer(path: str) -> pq.FileMetaData:
-    with open_binary(path) as source:
-        return pq.read_metadata(source)
+    with open_binary(path) as parquet_file:
+        return pq.read_metadata(parquet_file)

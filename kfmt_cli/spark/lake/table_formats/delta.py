@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from kfmt_cli.core.small_objects import store_settings
+from kfmt_cli.core.small_objects import object_store_options
 from kfmt_cli.core.times import now_ms
 from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.errors import OutputError
@@ -32,20 +32,22 @@ STATISTICS_COLUMNS = (
 class DeltaOpenTable:
     """A table in a directory of the export."""
 
-    def __init__(self, output_directory: str, name: str, catalog: str) -> None:
+    def __init__(self, output_directory: str, table_name: str, catalog: str) -> None:
         del catalog
         store_options = None
         if is_local(output_directory):
             output_directory = strip_file_scheme(output_directory)
         else:
-            store_options = store_settings(f"{output_directory}/")
-        self._path = f"{output_directory}/{name}"
+            store_options = object_store_options(f"{output_directory}/")
+        self._path = f"{output_directory}/{table_name}"
         self._storage_options = (
             None if store_options is None else {**store_options, "allow_http": "true"}
         )
-        exists = DeltaTable.is_deltatable(self._path, self._storage_options)
+        is_existing_table = DeltaTable.is_deltatable(self._path, self._storage_options)
         self._table = (
-            DeltaTable(self._path, storage_options=self._storage_options) if exists else None
+            DeltaTable(self._path, storage_options=self._storage_options)
+            if is_existing_table
+            else None
         )
 
     @property
@@ -53,7 +55,7 @@ class DeltaOpenTable:
         """The number of the last commit of the export; 0 if there is no table."""
         return 0 if self._table is None else self._table.transaction_version(APPLICATION_ID) or 0
 
-    def files(self) -> frozenset[str]:
+    def file_names(self) -> frozenset[str]:
         """The names of the table's files, relative to its directory."""
         if self._table is None:
             return frozenset()
@@ -71,10 +73,14 @@ class DeltaOpenTable:
             )
         modified_ms = now_ms()
         actions: list[AddAction | RemoveAction] = [
-            AddAction(name, file.n_bytes, {}, modified_ms, True, _format_statistics(file.footer))
-            for name, file in added_files.items()
+            AddAction(
+                file_name, file.n_bytes, {}, modified_ms, True, _format_statistics(file.footer)
+            )
+            for file_name, file in added_files.items()
         ]
-        actions += [RemoveAction(name, True, modified_ms) for name in sorted(removed_names)]
+        actions += [
+            RemoveAction(file_name, True, modified_ms) for file_name in sorted(removed_names)
+        ]
         commit_properties = CommitProperties(
             app_transactions=[Transaction(APPLICATION_ID, commit_number)]
         )
@@ -92,21 +98,35 @@ def _format_statistics(footer: pq.FileMetaData) -> str:
     max_values: dict[str, Any] = {}
     null_counts: dict[str, int] = {}
     column_names = [footer.schema.column(i).path for i in range(footer.num_columns)]
-    for name in (name for name in STATISTICS_COLUMNS if name in column_names):
-        group_statistics = [
-            footer.row_group(i).column(column_names.index(name)).statistics
+    for column_name in (name for name in STATISTICS_COLUMNS if name in column_names):
+        row_group_statistics = [
+            footer.row_group(i).column(column_names.index(column_name)).statistics
             for i in range(footer.num_row_groups)
         ]
-        if any(group is None or group.null_count is None for group in group_statistics):
+        if any(
+            column_statistics is None or column_statistics.null_count is None
+            for column_statistics in row_group_statistics
+        ):
             continue
-        null_counts[name] = sum(group.null_count for group in group_statistics)
-        bounded_statistics = [group for group in group_statistics if group.has_min_max]
+        null_counts[column_name] = sum(
+            column_statistics.null_count for column_statistics in row_group_statistics
+        )
+        bounded_statistics = [
+            column_statistics
+            for column_statistics in row_group_statistics
+            if column_statistics.has_min_max
+        ]
         if (
-            len(bounded_statistics) == sum(group.num_values > 0 for group in group_statistics)
+            len(bounded_statistics)
+            == sum(column_statistics.num_values > 0 for column_statistics in row_group_statistics)
             and bounded_statistics
         ):
-            min_values[name] = _to_json_value(min(group.min for group in bounded_statistics))
-            max_values[name] = _to_json_value(max(group.max for group in bounded_statistics))
+            min_values[column_name] = _to_json_value(
+                min(column_statistics.min for column_statistics in bounded_statistics)
+            )
+            max_values[column_name] = _to_json_value(
+                max(column_statistics.max for column_statistics in bounded_statistics)
+            )
     return json.dumps(
         {
             "numRecords": footer.num_rows,
@@ -117,8 +137,8 @@ def _format_statistics(footer: pq.FileMetaData) -> str:
     )
 
 
-def _to_json_value(value: Any) -> Any:
+def _to_json_value(bound: Any) -> Any:
     """A bound as a JSON value; times in milliseconds, like Kafka's."""
-    if isinstance(value, datetime):
-        return value.astimezone(timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"
-    return value
+    if isinstance(bound, datetime):
+        return bound.astimezone(timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"
+    return bound

@@ -24,19 +24,19 @@ class IcebergOpenTable:
     """A table in a directory of the export. Without the option --catalog, a local directory has its
     own catalog, a SQLite database."""
 
-    def __init__(self, output_directory: str, name: str, catalog: str) -> None:
+    def __init__(self, output_directory: str, table_name: str, catalog: str) -> None:
         root_url = output_directory
         if is_local(output_directory):
             root_url = f"file://{strip_file_scheme(output_directory)}"
-        self._location = f"{root_url}/{name}"
+        self._location = f"{root_url}/{table_name}"
         self._catalog, self._namespace = _load_catalog(output_directory, catalog)
-        self._identifier = f"{self._namespace}.{name}"
+        self._table_identifier = f"{self._namespace}.{table_name}"
         self._table: IcebergTable | None = None
         with suppress(NoSuchTableError):
-            self._table = self._catalog.load_table(self._identifier)
+            self._table = self._catalog.load_table(self._table_identifier)
         if self._table is not None and self._table.location().rstrip("/") != self._location:
             raise UsageError(
-                f"{self._location}: table {self._identifier} of the catalog is at "
+                f"{self._location}: table {self._table_identifier} of the catalog is at "
                 f"{self._table.location()}; choose another namespace with --catalog"
             )
 
@@ -47,7 +47,7 @@ class IcebergOpenTable:
             0 if self._table is None else int(self._table.properties.get(COMMIT_NUMBER_PROPERTY, 0))
         )
 
-    def files(self) -> frozenset[str]:
+    def file_names(self) -> frozenset[str]:
         """The names of the table's files, relative to its directory."""
         return frozenset() if self._table is None else frozenset(self._find_data_files(self._table))
 
@@ -59,19 +59,19 @@ class IcebergOpenTable:
         if table is None:
             self._catalog.create_namespace_if_not_exists(self._namespace)
             table = self._catalog.create_table(
-                self._identifier, arrow_schema_of_files(added_files), location=self._location
+                self._table_identifier, arrow_schema_of_files(added_files), location=self._location
             )
         data_file_by_name = self._find_data_files(table) if removed_names else {}
         paths = (f"{self._location}/{name}" for name in added_files)
         try:
             with table.transaction() as transaction:
                 if added_files or removed_names:
-                    with transaction.update_snapshot().overwrite() as snapshot:
-                        for name in sorted(removed_names):
-                            snapshot.delete_data_file(data_file_by_name[name])
+                    with transaction.update_snapshot().overwrite() as snapshot_update:
+                        for file_name in sorted(removed_names):
+                            snapshot_update.delete_data_file(data_file_by_name[file_name])
                         metadata = transaction.table_metadata
                         for file in parquet_files_to_data_files(table.io, metadata, paths):
-                            snapshot.append_data_file(file)
+                            snapshot_update.append_data_file(file)
                 transaction.set_properties({COMMIT_NUMBER_PROPERTY: str(commit_number)})
         except CommitFailedException as error:
             raise OutputError(f"{self._location}: commit failed: {error}") from error
