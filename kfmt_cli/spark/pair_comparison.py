@@ -249,7 +249,7 @@ class StoredCopyComparison(ReplicaComparison):
             start_byte = int(stored_block.batches.position[row_index])
             end_byte = start_byte + int(stored_block.batches.size[row_index])
             split = replace(
-                split_by_path[stored_block.name],
+                split_by_path[stored_block.file_name],
                 start=start_byte,
                 end=end_byte,
                 is_batch_aligned=True,

@@ -22,11 +22,11 @@ SEGMENTS = [
 ]
 DEFAULTS: dict[str, Any] = {
     "checkpoint_offset": None,
-    "log_start": 0,
-    "log_end": 40,
+    "log_start_offset": 0,
+    "log_end_offset": 40,
     "last_stable_offset": 40,
-    "min_lag_ms": 0,
-    "max_lag_ms": 10**9,
+    "min_compaction_lag_ms": 0,
+    "max_compaction_lag_ms": 10**9,
     "now_ms": 10_000,
 }
 ACTIVE = "the active segment"
@@ -49,18 +49,25 @@ YOUNG = "records newer than min.compaction.lag.ms"
         ({"checkpoint_offset": 30}, 30, 30, ACTIVE, 7, 0),
         ({"checkpoint_offset": 40}, 40, 30, ACTIVE, 15, 0),
         ({"checkpoint_offset": 41}, 0, 30, ACTIVE, 0, 7),  # after the end: not of this log
-        ({"checkpoint_offset": 5, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
-        ({"checkpoint_offset": 10, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"checkpoint_offset": 5, "log_start_offset": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"checkpoint_offset": 10, "log_start_offset": 10}, 10, 30, ACTIVE, 1, 6),
         ({"last_stable_offset": 30}, 0, 30, ACTIVE, 0, 7),
         ({"last_stable_offset": 29}, 0, 20, "the last stable offset", 0, 3),
         ({"last_stable_offset": 20}, 0, 20, "the last stable offset", 0, 3),
         ({"last_stable_offset": 5}, 0, 0, "the last stable offset", 0, 0),
-        ({"min_lag_ms": 6999}, 0, 30, ACTIVE, 0, 7),
-        ({"min_lag_ms": 7000}, 0, 30, ACTIVE, 0, 7),  # as old as it must be
-        ({"min_lag_ms": 7001}, 0, 20, YOUNG, 0, 3),
-        ({"min_lag_ms": 9001}, 0, 0, YOUNG, 0, 0),
-        ({"min_lag_ms": 9001, "checkpoint_offset": 20}, 20, 20, YOUNG, 3, 0),
-        ({"min_lag_ms": 8001, "last_stable_offset": 5}, 0, 0, "the last stable offset", 0, 0),
+        ({"min_compaction_lag_ms": 6999}, 0, 30, ACTIVE, 0, 7),
+        ({"min_compaction_lag_ms": 7000}, 0, 30, ACTIVE, 0, 7),  # as old as it must be
+        ({"min_compaction_lag_ms": 7001}, 0, 20, YOUNG, 0, 3),
+        ({"min_compaction_lag_ms": 9001}, 0, 0, YOUNG, 0, 0),
+        ({"min_compaction_lag_ms": 9001, "checkpoint_offset": 20}, 20, 20, YOUNG, 3, 0),
+        (
+            {"min_compaction_lag_ms": 8001, "last_stable_offset": 5},
+            0,
+            0,
+            "the last stable offset",
+            0,
+            0,
+        ),
     ],
 )
 def test_the_dirty_range(
@@ -70,7 +77,7 @@ def test_the_dirty_range(
     assert asdict(dirty_range) == {
         "first_dirty_offset": first,
         "first_uncleanable_offset": end,
-        "why": reason,
+        "uncleanable_reason": reason,
         "clean_bytes": clean,
         "dirty_bytes": dirty,
         "is_forced": False,
@@ -82,13 +89,17 @@ def test_the_dirty_range(
     ("changes", "is_forced"),
     [
         # The first batch of the first dirty segment has the time 500, or 1500.
-        *(({"max_lag_ms": 9499}, True), ({"max_lag_ms": 9500}, False), ({"max_lag_ms": 0}, True)),
-        *(({"max_lag_ms": -1}, False), ({"max_lag_ms": 10_000}, False)),
         *(
-            ({"max_lag_ms": 8499, "checkpoint_offset": 10}, True),
-            ({"max_lag_ms": 8500, "checkpoint_offset": 10}, False),
+            ({"max_compaction_lag_ms": 9499}, True),
+            ({"max_compaction_lag_ms": 9500}, False),
+            ({"max_compaction_lag_ms": 0}, True),
         ),
-        ({"max_lag_ms": 0, "checkpoint_offset": 30}, False),  # nothing is dirty
+        *(({"max_compaction_lag_ms": -1}, False), ({"max_compaction_lag_ms": 10_000}, False)),
+        *(
+            ({"max_compaction_lag_ms": 8499, "checkpoint_offset": 10}, True),
+            ({"max_compaction_lag_ms": 8500, "checkpoint_offset": 10}, False),
+        ),
+        ({"max_compaction_lag_ms": 0, "checkpoint_offset": 30}, False),  # nothing is dirty
     ],
 )
 def test_records_older_than_the_longest_lag_force_a_cleaning(
@@ -100,9 +111,11 @@ def test_records_older_than_the_longest_lag_force_a_cleaning(
 def test_a_first_batch_without_a_time_forces_none() -> None:
     for first in (None, 0, -1):
         segments = [CleanerSegment(base, 1, 5, first) for base in (0, 10)]
-        assert not compute_dirty_range(segments, **DEFAULTS | {"max_lag_ms": 0}).is_forced
+        assert not compute_dirty_range(
+            segments, **DEFAULTS | {"max_compaction_lag_ms": 0}
+        ).is_forced
     segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
-    assert compute_dirty_range(segments, **DEFAULTS | {"max_lag_ms": 0}).is_forced
+    assert compute_dirty_range(segments, **DEFAULTS | {"max_compaction_lag_ms": 0}).is_forced
 
 
 COUNTS = (

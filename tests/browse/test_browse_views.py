@@ -157,7 +157,7 @@ def test_a_view_shows_what_its_command_shows(view: object) -> None:
     for name, subject in view_subjects().items():
         view_text = ANSI.sub("", render_view(view, subject, 400))  # type: ignore[arg-type]
         try:
-            command = view.command(subject)  # type: ignore[attr-defined]
+            command = view.command_arguments(subject)  # type: ignore[attr-defined]
         except InputError:
             assert len(view_text.splitlines()) == 1, name
             continue

@@ -253,7 +253,7 @@ def test_after_a_lost_connection_the_bytes_are_right(
     assert source.read_block(20_000, 50, 1) == data[20_000:20_050]
     failed_read: Future[bytes] = Future()
     failed_read.set_exception(InputError("it was lost while it was read ahead"))
-    source._prefetched = 21_000, failed_read
+    source._prefetched_window = 21_000, failed_read
     with pytest.raises(InputError, match="read ahead"):
         source.read_block(20_500, 1000, 1)
     assert source.read_block(20_500, 1000, 1) == data[20_500:21_500]

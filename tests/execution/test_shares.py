@@ -278,7 +278,7 @@ def test_a_worker_that_is_killed_is_reported() -> None:
         "from tests.execution.test_shares import end\n"
         "from kfmt_cli.execution.processes import map_in_processes\n"
         "from kfmt_cli.errors import KfmtError\n"
-        "try:\n    list(map_processes(end, range(40), 2))\n"
+        "try:\n    list(map_in_processes(end, range(40), 2))\n"
         "except KfmtError as error:\n    print(error)\n"
     )
     result = subprocess.run(

@@ -82,7 +82,7 @@ def spec_of_ages() -> dict[str, Any]:
 def ages(figures: Any, data: Any) -> None:
     from kfmt_cli.commands.report.page.figures import ChartFigure
 
-    rows = [{"partition": row.partition, "segments": row.segments} for row in data.partitions]
+    rows = [{"partition": row.partition, "segments": row.segments} for row in data.partition_rows]
     description = "Few segments roll often."
     figures.add(
         "topics", ChartFigure("segments", "Segments by partition", description), "segments", rows

@@ -68,7 +68,7 @@ def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def sizes(request: Any, file_split: Any, _: object) -> Iterator[Any]:
         row = {"file": file_split.path, "bytes": file_split.end - file_split.start}
-        yield arrow.RecordBatch.from_pylist([row], arrow_schema(request.result_columns))
+        yield arrow.RecordBatch.from_pylist([row], arrow_schema(request.output_columns))
 
     monkeypatch.setitem(table_types.TABLES, "sizes", SIZES)
     monkeypatch.setitem(tables.READER_BY_TABLE, "sizes", sizes)

@@ -297,14 +297,14 @@ def test_a_settled_directory_is_not_read_again(
     """Nor is its partition.metadata; the stream finds new and grown segments all the same."""
     monkeypatch.setattr(stream_listing, "MIN_STABLE_SECONDS", 0.0)
     calls: list[str] = []
-    for name in ("scan_directory", "read_topic_id_in"):
+    for name in ("scan_directory", "read_directory_topic_id"):
         monkeypatch.setattr(
             stream_listing, name, partial(_recorded, calls, name, vars(stream_listing)[name])
         )
     partition = MovingPartition(disks, "moving-0", random.Random(1))
     source = follower(disks)
     start = source.latest_positions({})
-    assert sorted(calls) == ["read_topic_id_in"] * 2 + ["scan_directory"] * 4
+    assert sorted(calls) == ["read_directory_topic_id"] * 2 + ["scan_directory"] * 4
     calls.clear()
     assert source.latest_positions(start) == start
     assert calls == []

@@ -325,7 +325,7 @@ def _end_point_members(registration: RecordFields) -> list[dict[str, Any]]:
 def _fields_with_symbols(record_layout: Any, record_fields: RecordFields) -> dict[str, Any]:
     """The data of a record, with names instead of numbers for fields that have symbols."""
     return {
-        field.name: field.symbol(record_fields[field.name]) or record_fields[field.name]
+        field.name: field.find_symbol(record_fields[field.name]) or record_fields[field.name]
         for field in record_layout.fields
         if field.name in record_fields
     }

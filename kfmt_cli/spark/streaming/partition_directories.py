@@ -12,7 +12,7 @@ from kfmt_cli.core.urls import format_display_name, is_path_or_subpath, path_in_
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.execution.file_split import FileSplit
 
-GET_BASE_OFFSET = attrgetter("base")
+GET_BASE_OFFSET = attrgetter("base_offset_or_zero")
 """The base offset of a segment."""
 LogSignature = tuple[tuple[str, str, int, int], ...]
 

@@ -162,9 +162,9 @@ class HoleTracker:
             base_offsets, last_offsets, self.salvage_counts.last_offset, following_base_offsets
         )
         for i in np.flatnonzero(is_retained).tolist():
-            self.write_bytes(candidate_batches[i].batch.data)
+            self.write_bytes(candidate_batches[i].encoded_batch.data)
             self.salvage_counts.batches_after += 1
-            self.salvage_counts.bytes_after += len(candidate_batches[i].batch.data)
+            self.salvage_counts.bytes_after += len(candidate_batches[i].encoded_batch.data)
             self.salvage_counts.reencoded += candidate_batches[i].n_records
             self.salvage_counts.last_offset = candidate_batches[i].last_offset
             self.n_reencoded_records += candidate_batches[i].n_records
