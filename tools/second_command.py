@@ -3,9 +3,9 @@
     python -m tools.second_command [--runs 2] [--commit HEAD] [--keep]
 
 Each run clones the repository into a new directory and executes the command's parts there, as a
-shell would. Seconds are wall time, CPU seconds those of all processes of a part. pip's own log
-divides the installation; the first finished test file ends the collection. A fixed load of C
-(checksums of 1 GiB, in one thread) is timed before each run, so that machines can be compared.
+shell would. Seconds are wall time, CPU seconds those of all processes of a part; the seconds of
+tests are those that pytest reports, of all processes. A fixed load of C (checksums of 1 GiB, in one
+thread) is timed before each run, so that machines can be compared.
 """
 
 from __future__ import annotations
@@ -22,21 +22,12 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND_START = "python3 -m venv .venv-test && "
 LOAD_BYTES = 256 << 20
 SHOWN_FILES = 12
-# What begins a step of pip, in its log.
-PIP_STEPS = (
-    ("Building wheel for ", "build the wheel of {}"),
-    ("Building editable for ", "build kfmt ({})"),
-    ("Installing collected packages", "unpack"),
-    ("Collecting ", "resolve and download"),
-)
-_PIP_LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d),(\d{3})\s+(.*)")
 _TEST_FILE = re.compile(r"\[ *\d+%\] (tests/\S+) .* ([\d.]+) s$")
 
 
@@ -96,7 +87,6 @@ def command_parts(readme: str) -> list[str]:
 
 def time_command(clone: Path) -> Iterator[list[Part]]:
     """Execute each part; yields a part and those within it."""
-    pip_log = clone.parent / "pip.log"
     env = {
         name: value
         for name, value in os.environ.items()
@@ -107,7 +97,7 @@ def time_command(clone: Path) -> Iterator[list[Part]]:
         process = subprocess.Popen(
             ["bash", "-c", command],
             cwd=clone,
-            env={**env, "PIP_LOG": str(pip_log)},
+            env=env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -119,32 +109,7 @@ def time_command(clone: Path) -> Iterator[list[Part]]:
         if code:
             print(*(line for _, line in lines[-60:]), sep="\n")
             raise SystemExit(f"exit code {code}: {command}")
-        if "pip install" in command:
-            yield [whole, *pip_steps(pip_log.read_text().splitlines())]
-        elif "pytest" in command:
-            yield [whole, *suite_parts(lines)]
-        else:
-            yield [whole]
-
-
-def pip_steps(lines: Iterable[str]) -> Iterator[Part]:
-    """The steps of an installation, from pip's log; a step lasts until the next begins."""
-    name, since, last = "start", None, None
-    for line in lines:
-        match = _PIP_LINE.match(line)
-        if match is None:
-            continue
-        last = datetime.fromisoformat(f"{match[1]}.{match[2]}")
-        since = since or last
-        for beginning, step in PIP_STEPS:
-            if match[3].startswith(beginning):
-                following = step.format(match[3].removeprefix(beginning).partition(" ")[0])
-                if following != name:
-                    yield Part(f"    {name}", (last - since).total_seconds())
-                    name, since = following, last
-                break
-    if since is not None and last is not None:
-        yield Part(f"    {name}", (last - since).total_seconds())
+        yield [whole, *suite_parts(lines)]
 
 
 def suite_parts(lines: Iterable[tuple[float, str]]) -> Iterator[Part]:
