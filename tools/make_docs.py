@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import click
 
-from kfmt_cli.checks.registry import iter_codes_by_subject
 from kfmt_cli.cli import MODULE_BY_COMMAND, kfmt
 from kfmt_cli.commands.contract import (
     distinguishing_member,
@@ -29,7 +28,6 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk import kinds
 from kfmt_cli.disk.kinds.kind import FileKind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
-from kfmt_cli.render.finding import finding_consequences
 from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, RowType
 from kfmt_cli.rows.json_schemas import (
     CONTRACT_VERSION,
@@ -242,37 +240,10 @@ def _help(command: click.Command, name: str, parent: click.Context | None) -> st
     return command.get_help(context) + "\n"
 
 
-FINDINGS = """
-All kinds of findings. Names are stable.
-
-- **error**: bytes are lost, or a broker or its consumers fail on them (exit code 1);
-- **warning**: a broker tolerates it, but you should know (exit code 1 with `--strict`);
-- **note**: for information, no action needed.
-
-Where a log is damaged, `index-missing` and `time-index-missing` are notes: its next start rebuilds
-what it keeps.
-
-*After a crash*, a broker finds no `.kafka_cleanshutdown` and recovers each partition from its
-recovery point (`recovery-point-offset-checkpoint`), and always the last segment. Everything before
-the recovery point is treated as *after a clean shutdown*, when nothing is recovered. Each sentence
-describes what Kafka 3.9.1 did in tests with one log directory: `tests/interop/test_claims.py`
-damages real partitions, starts a broker on them, and compares files, log end offsets and consumed
-records. "In tests, no … failed" means exactly that and no more.
-"""
-
-
 def findings() -> str:
-    """docs/findings.md"""
-    chunks = [f"# Findings\n\n{GENERATED_MARK}{FINDINGS}"]
-    for title, codes in iter_codes_by_subject():
-        chunks.append(f"\n## {title}\n")
-        for code in codes:
-            chunks.append(f"\n### `{code.name}`\n\n**{code.severity.value}** · {code.meaning}\n")
-            consequences = list(finding_consequences(code))
-            if consequences:
-                chunks.append("\n")
-            chunks += [f"- *{label}*: {description}\n" for label, description in consequences]
-    return "".join(chunks)
+    """docs/findings.md: the page in the package."""
+    title, _, text = (ROOT / "kfmt_cli/findings/findings.md").read_text().partition("\n\n")
+    return f"{title}\n\n{GENERATED_MARK}\n{text}"
 
 
 def spark_tables() -> str:

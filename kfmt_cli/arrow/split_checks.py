@@ -13,11 +13,11 @@ from kfmt_cli.arrow.columns.arrays import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from kfmt_cli.arrow.input_files import create_split_reader, group_small_splits, input_file
 from kfmt_cli.checks.log.checker import LogRangeCheck
 from kfmt_cli.checks.log.small_logs import mark_invalid_records, read_checked_logs
-from kfmt_cli.checks.registry import finding_code_by_name
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.split_reader import SplitBoundary, collect_facts
+from kfmt_cli.findings.codes import finding_code_by_name
 from kfmt_cli.findings.finding import Finding, Severity, sort_findings
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import is_legacy, split_runs

@@ -12,7 +12,7 @@ import enum
 from collections.abc import Iterable
 from typing import ClassVar, TypeVar
 
-from kfmt_cli.findings.finding import Finding, FindingCode
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import RecordColumns
 
@@ -35,13 +35,7 @@ class Scope(enum.Enum):
     STARTS = "what a broker start would do"
 
 
-class Check:
-    """A rule. codes: the codes of its possible findings."""
-
-    codes: ClassVar[tuple[FindingCode, ...]] = ()
-
-
-class LogCheck(Check):
+class LogCheck:
     """A rule about a log, for a range of it.
 
     base_offset: of the segment, None if the file name has none. needs_previous_batch: compares a

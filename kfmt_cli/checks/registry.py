@@ -5,14 +5,10 @@ A check is imported when its scope is first checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 from kfmt_cli.checks.base import LogCheck, Scope
 from kfmt_cli.core.lazy import import_object
-from kfmt_cli.findings.finding import FindingCode
 
 _PACKAGE = "kfmt_cli.checks"
 CHECKS: list[tuple[Scope, str]] = [
@@ -45,41 +41,3 @@ def load_check_classes(scope: Scope) -> list[Any]:
 def create_log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
     """A new check of each class of a scope, for a range of a log."""
     return [check_class(base_offset) for check_class in load_check_classes(scope)]
-
-
-def iter_codes_by_subject() -> Iterator[tuple[str, list[FindingCode]]]:
-    """All codes, by subject: from reading, writing and starts, from every kind of file and from
-    every check."""
-    from kfmt_cli.disk.kinds import KINDS
-    from kfmt_cli.findings import damage, files, history
-
-    yield "Logs", _sorted_codes(damage, scopes=(Scope.HEADERS, Scope.RECORDS))
-    kind_codes = [code for kind in KINDS for code in kind.codes]
-    file_codes = _sorted_codes(files, scopes=(Scope.SEGMENT,), extra_codes=kind_codes)
-    yield "Indexes, snapshots and checkpoints", file_codes
-    yield "Directories", _sorted_codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
-    history_scopes = (Scope.HISTORY, Scope.OFFSETS, Scope.CHECKPOINTS, Scope.STARTS)
-    yield "Producers, transactions and leader epochs", _sorted_codes(history, scopes=history_scopes)
-
-
-def _sorted_codes(
-    *modules: ModuleType, scopes: tuple[Scope, ...], extra_codes: Iterable[FindingCode] = ()
-) -> list[FindingCode]:
-    """The codes of modules and of the checks of some scopes, and `extra_codes`, sorted by name."""
-    code_by_name = {
-        module_value.name: module_value
-        for module in modules
-        for module_value in vars(module).values()
-        if isinstance(module_value, FindingCode)
-    }
-    code_by_name |= {code.name: code for code in extra_codes}
-    for scope in scopes:
-        for check_class in load_check_classes(scope):
-            code_by_name |= {code.name: code for code in check_class.codes}
-    return [code_by_name[name] for name in sorted(code_by_name)]
-
-
-@cache
-def finding_code_by_name() -> Mapping[str, FindingCode]:
-    """All codes, by name."""
-    return {code.name: code for _, codes in iter_codes_by_subject() for code in codes}

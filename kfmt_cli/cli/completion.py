@@ -9,7 +9,7 @@ def complete_codes(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Codes of findings."""
-    from kfmt_cli.checks.registry import finding_code_by_name
+    from kfmt_cli.findings.codes import finding_code_by_name
 
     return [name for name in finding_code_by_name() if name.startswith(incomplete)]
 

@@ -18,7 +18,7 @@ from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError, KfmtError
 from kfmt_cli.execution.bounds import compute_split_bounds
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding, Severity, sort_findings
 from kfmt_cli.log.block import Block, split_runs
 from kfmt_cli.log.decoding import read_records

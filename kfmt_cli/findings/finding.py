@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
 # Default limits per kind: findings shown per file, and locations shown in outputs that list each
 # kind once.
@@ -22,6 +21,15 @@ class Severity(enum.Enum):
 
 
 SEVERITIES = tuple(severity.value for severity in Severity)  # the worst first
+NEXT_START_LABEL, AFTER_CRASH_LABEL = "next start", "after a crash"
+AFTER_CLEAN_SHUTDOWN_LABEL, ADVICE_LABEL = "clean shutdown", "what to do"
+
+
+class Mend(enum.Enum):
+    """A command that repairs what a finding reports."""
+
+    REBUILD_INDEXES = "kfmt rebuild-index"
+    REBUILD_ALL_FILES = "kfmt rebuild-index --all-files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +47,23 @@ class FindingCode:
     """What a broker does if it finds `.kafka_cleanshutdown`, and the effect on its consumers."""
     advice: str | None = None
     """What to do, and its cost. Each of the three is None if there is nothing to report."""
+    mends: frozenset[Mend] = frozenset()
 
+    @property
+    def consequences(self) -> list[tuple[str, str]]:
+        """Pairs of label and text: what a broker does about a finding, then what to do.
 
-def define_finding_code(
-    severity: Severity,
-    name: str,
-    meaning: str,
-    advice: str | None = None,
-    *,
-    after_crash: str | None = None,
-    after_clean_shutdown: str | None = None,
-    on_start: str | None = None,
-) -> FindingCode:
-    """A kind of finding, with the advice before the effects on a broker. on_start: the effect of
-    either start."""
-    start_effects = after_crash or on_start, after_clean_shutdown or on_start
-    return FindingCode(name, severity, meaning, *start_effects, advice)
-
-
-error = partial(define_finding_code, Severity.ERROR)
-warning = partial(define_finding_code, Severity.WARNING)
-note = partial(define_finding_code, Severity.NOTE)
+        If the next start does the same after a crash and a clean shutdown, it is described once.
+        """
+        if self.after_crash == self.after_clean_shutdown:
+            texts = [(NEXT_START_LABEL, self.after_crash)]
+        else:
+            texts = [
+                (AFTER_CRASH_LABEL, self.after_crash),
+                (AFTER_CLEAN_SHUTDOWN_LABEL, self.after_clean_shutdown),
+            ]
+        texts.append((ADVICE_LABEL, self.advice))
+        return [(label, text) for label, text in texts if text is not None]
 
 
 @dataclass(frozen=True, slots=True)

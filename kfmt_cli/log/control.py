@@ -13,7 +13,7 @@ import numpy as np
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
-from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
 from kfmt_cli.formats.control import (

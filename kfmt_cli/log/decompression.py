@@ -13,7 +13,7 @@ from kfmt_cli.core.codecs.decompress import (
     decompress,
 )
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, batch_finding, slice_block

@@ -9,7 +9,7 @@ import numpy as np
 
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE, NO_SEQUENCE
 from kfmt_cli.log.block import Block, batch_finding

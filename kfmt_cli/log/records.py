@@ -18,7 +18,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.layout.location import BufferOrigin, ByteLocation, DecodeError
 from kfmt_cli.core.native import kernel
 from kfmt_cli.core.table import Table, TableColumn
-from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kfmt_cli.findings.finding import Finding, FindingCode, Severity
 from kfmt_cli.render.style import Theme, escape_unprintable, format_thousands, wrap_long_lines
 
@@ -18,7 +16,7 @@ def format_finding(finding: Finding, theme: Theme, width: int | None = None) -> 
     heading = theme.paint(STYLE_BY_SEVERITY[severity], f"{severity.value:<7}  {finding.code.name}")
     lines = [f"{heading}   {format_location(finding)}"]
     lines += wrap_labelled_text(escape_unprintable(finding.message), width)
-    for label, text in finding_consequences(finding.code):
+    for label, text in finding.code.consequences:
         lines += [theme.paint("dim", line) for line in wrap_labelled_text(text, width, label)]
     return "\n".join(lines) + "\n"
 
@@ -29,20 +27,6 @@ def format_location(finding: Finding) -> str:
         "" if finding.position is None else f" byte {format_thousands(finding.position)}"
     )
     return f"{escape_unprintable(finding.file)}{position_text}"
-
-
-def finding_consequences(code: FindingCode) -> Iterator[tuple[str, str]]:
-    """Pairs of label and text: what a broker does about a finding, then what to do.
-
-    If the next start does the same after a crash and a clean shutdown, it is described once.
-    """
-    has_same_consequence = code.after_crash == code.after_clean_shutdown
-    if code.after_crash is not None:
-        yield ("next start" if has_same_consequence else "after a crash"), code.after_crash
-    if code.after_clean_shutdown is not None and not has_same_consequence:
-        yield "clean shutdown", code.after_clean_shutdown
-    if code.advice is not None:
-        yield "what to do", code.advice
 
 
 def wrap_labelled_text(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from kfmt_cli.findings.finding import MAX_LOCATIONS, Finding, FindingCode, Severity
 from kfmt_cli.render.finding import (
     STYLE_BY_SEVERITY,
-    finding_consequences,
     format_location,
     wrap_labelled_text,
 )
@@ -49,7 +48,7 @@ class FindingGroups:
         if len(group.shown_findings) < self.max_locations:
             group.shown_findings.append(finding)
         group.n_findings += 1
-        code_consequences = set(finding_consequences(finding.code))
+        code_consequences = set(finding.code.consequences)
         group.consequences = [
             consequence for consequence in group.consequences if consequence in code_consequences
         ]
@@ -62,7 +61,7 @@ class FindingGroups:
         group = self._group_by_code_name.get(code.name)
         if group is None:
             group = self._group_by_code_name[code.name] = _FindingGroup(
-                code, consequences=list(finding_consequences(code))
+                code, consequences=code.consequences
             )
         return group
 

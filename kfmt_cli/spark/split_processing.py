@@ -23,7 +23,7 @@ from kfmt_cli.execution.file_split import (
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
-from kfmt_cli.findings.damage import UNREADABLE_FILE_CODES
+from kfmt_cli.findings.codes import UNREADABLE_FILE_CODES
 from kfmt_cli.findings.finding import sort_findings
 from kfmt_cli.render.style import format_thousands
 from kfmt_cli.spark.job import JobDefinition, StoredResult, split_identity

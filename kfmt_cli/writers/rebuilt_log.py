@@ -23,7 +23,7 @@ from kfmt_cli.disk.file_access import is_file
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.files import PRODUCERS_UNKNOWN
+from kfmt_cli.findings.codes import PRODUCERS_UNKNOWN
 from kfmt_cli.findings.finding import Finding, has_errors, sort_findings
 from kfmt_cli.formats.index import ABORTED_TRANSACTION
 from kfmt_cli.log.block import max_timestamps

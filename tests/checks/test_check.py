@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import kfmt_cli
-from kfmt_cli.checks.registry import finding_code_by_name
 from kfmt_cli.commands.check import command
 from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.findings.codes import finding_code_by_name
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.matrix import Damage, matrix, partition
 from tests.support.samples import kfmt

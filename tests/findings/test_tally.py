@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kfmt_cli.checks.registry import iter_codes_by_subject
+from kfmt_cli.findings.codes import CODES_BY_SUBJECT
 from kfmt_cli.findings.finding import (
     MAX_FINDINGS,
     Finding,
@@ -20,7 +20,7 @@ from tools.kafka import ROOT
 
 def finding_code(severity: Severity, index: int = 0) -> FindingCode:
     """The finding code with this severity at an index."""
-    all_codes = [code for _, codes in iter_codes_by_subject() for code in codes]
+    all_codes = [code for _, codes in CODES_BY_SUBJECT.items() for code in codes]
     return [code for code in all_codes if code.severity is severity][index]
 
 

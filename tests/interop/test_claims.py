@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.registry import finding_code_by_name
+from kfmt_cli.findings.codes import finding_code_by_name
 from kfmt_cli.findings.finding import FindingCode
 from tests.support.broken_partitions import ORDERS, TXN, DamagedPartition, sample
 from tests.support.claim_facts import DOWN, SEEKS, Claim, Fact, Observation

@@ -32,7 +32,8 @@ from kfmt_cli.core.layout.wire_types import Int8, Int32, Int64
 from kfmt_cli.disk.kinds import KINDS, classify_name
 from kfmt_cli.disk.kinds.fixed_size_rows import FixedSizeRowsReader, build_row_type
 from kfmt_cli.disk.kinds.kind import FileContents, FileKind, FileLevel, InputFile, read_small_file
-from kfmt_cli.findings.finding import Finding, error, note, warning
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, create_batch_finding_with_detail
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.render import output_formats
@@ -46,6 +47,34 @@ from tools import make_docs
 from tools.kafka import ROOT
 
 MODULE = __name__
+# Kinds of findings: entries of `findings/findings.md`.
+NEW_FINDINGS = """
+## Recipes
+
+### `marks-trailing-bytes`
+
+**error** · The file ends with a partial entry.
+
+### `few-segments`
+
+**warning** · A partition has fewer than nine segments.
+
+- *what to do*: Send more records.
+
+### `batch-grows`
+
+**note** · A batch is larger than the one before it.
+
+### `large-first-batch`
+
+**note** · The first batch of a log has several records.
+
+### `long-history`
+
+**note** · The logs of a partition hold more than 1000 offsets.
+"""
+((SUBJECT, NEW_CODES),) = codes.parse_codes(NEW_FINDINGS)
+TRAILING_BYTES, FEW_SEGMENTS, GROWS, LARGE_FIRST_BATCH, LONG_HISTORY = NEW_CODES
 
 
 class Ran:
@@ -68,6 +97,14 @@ class Ran:
         return out
 
 
+@pytest.fixture(autouse=True)
+def new_codes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(codes.CODES_BY_SUBJECT, SUBJECT, NEW_CODES)
+    codes.finding_code_by_name.cache_clear()
+    yield
+    codes.finding_code_by_name.cache_clear()
+
+
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Ran:
     monkeypatch.setenv("COLUMNS", "100")
@@ -85,7 +122,6 @@ def new_kinds() -> Iterator[list[FileKind]]:
     classify_name.cache_clear()
     yield KINDS
     KINDS[:] = saved
-    registry.finding_code_by_name.cache_clear()
     classify_name.cache_clear()
 
 
@@ -100,14 +136,12 @@ WATERMARK = Layout(
         Field("reader", Int32, "Who it was."),
     ),
 )
-TRAILING_BYTES = error("marks-trailing-bytes", "The file ends with a partial entry.")
 MARKS = FileKind(
     "marks",
     FileLevel.SEGMENT,
     suffix=".marks",
     row_types=(build_row_type("watermark", WATERMARK),),
     layouts=(WATERMARK,),
-    codes=(TRAILING_BYTES,),
     reader=FixedSizeRowsReader(build_row_type("watermark", WATERMARK), WATERMARK, TRAILING_BYTES),
 )
 
@@ -131,7 +165,6 @@ def test_a_binary_kind(run: Ran, new_kinds: list[FileKind], tmp_path: Path) -> N
     assert arrow.Table.from_batches(contents.arrow())["watermark"].to_pylist() == [7, 9]
     assert ".marks" in run("dump", "--help")
     assert "`marks`" in make_docs.formats()
-    registry.finding_code_by_name.cache_clear()
     assert "ends with a partial entry" in run("explain", "marks-trailing-bytes")
     assert "Who it was." in run("format", "x.marks")
     assert "How far someone has read." in make_docs.formats()
@@ -181,12 +214,8 @@ def test_a_text_kind(run: Ran, new_kinds: list[FileKind], tmp_path: Path) -> Non
 
 # A check of a partition: a class with its codes.
 
-FEW_SEGMENTS = warning("few-segments", "A partition has fewer than nine segments.")
-
 
 class Segments(PartitionCheck):
-    codes = (FEW_SEGMENTS,)
-
     def __init__(self) -> None:
         self.names: list[str] = []
 
@@ -201,7 +230,8 @@ class Segments(PartitionCheck):
 def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     registered = (Scope.PARTITION, f"{MODULE}:Segments")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, registered])
-    assert "few-segments" in run("verify-crc", ORDERS.parent)
+    assert "Send more records." in run("verify-crc", ORDERS.parent)
+    assert "Send more records." in run("explain", "few-segments")
     out = run("verify-crc", ORDERS.parent, "--json", "--strict")
     assert run.code == 1
     (finding_row,) = rows(out, "finding")
@@ -209,16 +239,12 @@ def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> No
     run("verify-crc", ORDERS.parent, "--format", "csv")
     assert "few-segments" in run.err
     assert [finding.code for finding in kfmt_cli.verify(ORDERS.parent)] == [FEW_SEGMENTS]
-    assert "### `few-segments`" in make_docs.findings()
 
 
 # A check of a log, which sees the previous batch however tasks split the log.
 
-GROWS = note("batch-grows", "A batch is larger than the one before it.")
-
 
 class Grows(LogCheck):
-    codes = (GROWS,)
     needs_previous_batch = True
 
     def __init__(self, base_offset: int | None = None) -> None:
@@ -244,17 +270,12 @@ def test_a_check_of_a_log(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     for command in (["dump"], ["verify-crc"], ["verify-crc", "--deep"]):
         out = run(*command, ORDERS, "--json")
         assert [row["found"] for row in rows(out, "finding")] == expected
-    assert "### `batch-grows`" in make_docs.findings()
 
 
 # A check with state is also right about small logs, which are read in groups.
 
-LARGE_FIRST_BATCH = note("large-first-batch", "The first batch of a log has several records.")
-
 
 class FirstBatch(LogCheck):
-    codes = (LARGE_FIRST_BATCH,)
-
     def __init__(self, base_offset: int | None = None) -> None:
         super().__init__(base_offset)
         self.has_begun = False
@@ -299,11 +320,8 @@ class NoFault(FirstBatch):
 
 # A check of the history of a partition.
 
-LONG_HISTORY = note("long-history", "The logs of a partition hold more than 1000 offsets.")
-
 
 class Lengths(HistoryCheck):
-    codes = (LONG_HISTORY,)
     first = -1
 
     def check_log(self, history: LogHistory) -> Iterator[Finding]:
@@ -318,7 +336,6 @@ class Lengths(HistoryCheck):
 def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     registered = (Scope.HISTORY, f"{MODULE}:Lengths")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, registered])
-    registry.finding_code_by_name.cache_clear()
     out = run("check", ORDERS.parent, "--json", "--only", "long-history")
     finding_rows = rows(out, "finding")
     assert [row["message"] for row in finding_rows] == [
@@ -326,8 +343,6 @@ def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None
         "1440 offsets",
         "1500 offsets",
     ]
-    assert "### `long-history`" in make_docs.findings()
-    registry.finding_code_by_name.cache_clear()
 
 
 # An output format: a class that formats an object as text.

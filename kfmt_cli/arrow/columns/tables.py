@@ -29,7 +29,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.split_reader import SplitBoundary, SplitReader
-from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, split_runs
 from kfmt_cli.log.decompression import decompress_ahead

@@ -21,7 +21,7 @@ from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.disk.kinds import UNKNOWN_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.findings.damage import FILE_UNREADABLE
+from kfmt_cli.findings.codes import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, select_columns
 

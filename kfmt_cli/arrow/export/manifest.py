@@ -19,7 +19,7 @@ from kfmt_cli.arrow.topic_ids import TopicIdCache
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.findings.damage import FILE_UNREADABLE
+from kfmt_cli.findings.codes import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.table_types import LAKE_TABLES
 

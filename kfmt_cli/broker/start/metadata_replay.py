@@ -12,7 +12,7 @@ from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.damage import BATCH_TRUNCATED
+from kfmt_cli.findings.codes import BATCH_TRUNCATED
 from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.log_opening import open_log

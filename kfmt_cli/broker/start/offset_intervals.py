@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from kfmt_cli.broker.start.consumer import read_wrapper_first_offset
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.findings.damage import BATCH_TRUNCATED
+from kfmt_cli.findings.codes import BATCH_TRUNCATED
 from kfmt_cli.findings.finding import is_error
 from kfmt_cli.formats import batch_header_readers as header
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from kfmt_cli.broker.start.brokers import BrokerDirectories
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.outcome import PredictedStart
-from kfmt_cli.checks.base import Check
 from kfmt_cli.checks.history.log_history import LogHistory
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds.kind import InputFile
@@ -41,7 +40,7 @@ def format_first_names(names: Sequence[str]) -> str:
     )
 
 
-class HistoryCheck(Check):
+class HistoryCheck:
     """A rule about the history in the logs of a partition, in order."""
 
     def __init__(self, files: HistoryFiles) -> None:
@@ -56,7 +55,7 @@ class HistoryCheck(Check):
         return ()
 
 
-class CheckpointCheck(Check):
+class CheckpointCheck:
     """A rule about the checkpoints of a log directory."""
 
     def check_directory(
@@ -71,7 +70,7 @@ class CheckpointCheck(Check):
         raise NotImplementedError
 
 
-class BrokerCheck(Check):
+class BrokerCheck:
     """A rule about the log directories of a broker."""
 
     def check_broker(self, broker: BrokerDirectories) -> Iterable[Finding]:
@@ -79,7 +78,7 @@ class BrokerCheck(Check):
         raise NotImplementedError
 
 
-class StartCheck(Check):
+class StartCheck:
     """A rule about a predicted start."""
 
     def check_start(self, start: PredictedStart, findings: Iterable[Finding]) -> Iterable[Finding]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kfmt_cli.broker.transactions.producers import ProducerBatch, iter_producer_batches
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
-from kfmt_cli.findings import history as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.log.block import Block
@@ -240,7 +240,7 @@ def compare_sequences(
             current_batch.first_sequence <= previous_batch.last_sequence
             and previous_batch.last_sequence - current_batch.first_sequence < MAX_SEQUENCE // 2
         )
-        code = codes.SEQUENCE_REPEATED if is_repeated else codes.SEQUENCE_GAP
+        code = codes.PRODUCER_SEQUENCE_REPEATED if is_repeated else codes.PRODUCER_SEQUENCE_GAP
         message = (
             f"{producer_label}: sequence {current_batch.first_sequence} follows "
             f"{previous_batch.first_sequence}–{previous_batch.last_sequence} at offset "

@@ -12,7 +12,6 @@ from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
 from kfmt_cli.broker.start.offset_intervals import read_log_offsets
-from kfmt_cli.checks.base import Check
 from kfmt_cli.checks.history.history_check import (
     CheckpointCheck,
     LogOffsetIntervals,
@@ -22,7 +21,7 @@ from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, is_segm
 from kfmt_cli.disk.kinds import classify_name
 from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.logs import LOG_KIND
-from kfmt_cli.findings import history as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 
 
@@ -148,7 +147,7 @@ class OffsetEvidence:
             yield log_end_offset, offset_by_file_name[max_file_name] - 1, proof
 
 
-class OffsetsCheck(Check):
+class OffsetsCheck:
     """A rule about which offsets a partition must have."""
 
     def check_evidence(self, evidence: OffsetEvidence) -> Iterable[Finding]:
@@ -158,8 +157,6 @@ class OffsetsCheck(Check):
 
 class LostOffsetsCheck(OffsetsCheck):
     """No offset from the log start offset onward is already lost."""
-
-    codes = (codes.OFFSETS_LOST,)
 
     def check_evidence(self, evidence: OffsetEvidence) -> Iterator[Finding]:
         for first_offset, last_offset, proof in evidence.lost_offsets:
@@ -171,12 +168,6 @@ class LostOffsetsCheck(OffsetsCheck):
 
 class CheckpointOffsetsCheck(CheckpointCheck):
     """No checkpoint offset is above its log end offset, and each has its partition."""
-
-    codes = (
-        codes.LOG_START_ABOVE_END,
-        codes.CHECKPOINT_ABOVE_END,
-        codes.CHECKPOINT_WITHOUT_PARTITION,
-    )
 
     def check_directory(
         self,

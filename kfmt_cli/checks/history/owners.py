@@ -9,14 +9,12 @@ from kfmt_cli.checks.history.history_check import BrokerCheck, format_first_name
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_marker_suffix
 from kfmt_cli.disk.kinds import META_PROPERTIES_KIND
-from kfmt_cli.findings import history as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 
 
 class DirectoryOwnerCheck(BrokerCheck):
     """A log directory belongs to the broker that its meta.properties names."""
-
-    codes = (codes.OWNER_CONTRADICTED,)
 
     def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
         owner = broker.foreign_owner
@@ -51,8 +49,6 @@ class MissingReplicasCheck(BrokerCheck):
     log, and the checkpoints show that it existed.
     """
 
-    codes = (codes.REPLICA_MISSING,)
-
     def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
         existing_partitions = {
             parse_broker_topic_partition(replica.name)
@@ -76,8 +72,6 @@ class MissingReplicasCheck(BrokerCheck):
 
 class MovingReplicasCheck(BrokerCheck):
     """No replica is being moved from one log directory to another."""
-
-    codes = (codes.REPLICA_MOVING,)
 
     def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
         replicas = broker.replicas

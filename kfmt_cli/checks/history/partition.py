@@ -20,7 +20,7 @@ from kfmt_cli.broker.transactions.producers import (
 from kfmt_cli.checks.history.history_check import HistoryCheck, HistoryFiles
 from kfmt_cli.checks.history.log_history import LogHistory, compare_sequences
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings import history as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 
 # Fields of a producer in a snapshot that the log determines by itself.
@@ -30,13 +30,6 @@ _COMPARED_FIELDS = ("producer_epoch", "last_sequence", "last_offset", "current_t
 class PartitionHistoryCheck(HistoryCheck):
     """The logs agree on producers, transactions and leaders, with each other and with the files
     next to them."""
-
-    codes = (
-        *(codes.SEQUENCE_GAP, codes.SEQUENCE_REPEATED, codes.PRODUCER_EPOCH_BACK),
-        *(codes.MARKER_ALONE, codes.TRANSACTION_OPEN, codes.TRANSACTION_HANGING),
-        *(codes.TRANSACTION_MIXED, codes.LEADER_EPOCH_BACK, codes.LEADER_EPOCH_CONTRADICTED),
-        *(codes.SNAPSHOT_CONTRADICTED, codes.DELETED_RECORDS_BACK),
-    )
 
     def __init__(self, files: HistoryFiles) -> None:
         super().__init__(files)
@@ -175,7 +168,9 @@ class PartitionHistoryCheck(HistoryCheck):
                     f"marker of producer {batch.producer_id} for a transaction with no records here"
                 )
                 offset = batch.base_offset
-                yield Finding(log_name, codes.MARKER_ALONE, batch.position, message, offset=offset)
+                yield Finding(
+                    log_name, codes.TRANSACTION_MARKER_ALONE, batch.position, message, offset=offset
+                )
         elif batch.transactional and not is_transaction_open:
             self._open_transaction_by_producer[batch.producer_id] = log_name, batch
         elif is_transaction_open and not batch.transactional:

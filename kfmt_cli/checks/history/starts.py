@@ -7,14 +7,12 @@ from dataclasses import replace
 
 from kfmt_cli.broker.start.outcome import STRAY, UNSERVED, PredictedStart
 from kfmt_cli.checks.history.history_check import StartCheck
-from kfmt_cli.findings import history as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding, Severity, has_errors
 
 
 class UnservedPartitionCheck(StartCheck):
     """A broker serves the partition."""
-
-    codes = (codes.PARTITION_SET_ASIDE,)
 
     def check_start(self, start: PredictedStart, findings: Iterable[Finding]) -> Iterator[Finding]:
         is_reported = any(
@@ -29,8 +27,6 @@ class UnservedPartitionCheck(StartCheck):
 
 class FailingStartsCheck(StartCheck):
     """A broker starts with these files, unless a finding of severity error explains why not."""
-
-    codes = (codes.START_FAILS, codes.PARTITION_TWICE)
 
     def check_start(self, start: PredictedStart, findings: Iterable[Finding]) -> Iterator[Finding]:
         if start.starts or has_errors(findings):

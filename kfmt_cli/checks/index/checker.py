@@ -20,8 +20,8 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
 )
 from kfmt_cli.disk.kinds.kind import FileContents, FileKind, InputFile
 from kfmt_cli.disk.segment import Segment, segment_file_path
-from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.consequences import adapt_to_missing_offset_index, downgrade_for_damaged_log
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.codes import adapt_to_missing_offset_index, downgrade_for_damaged_log
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCode, FindingCollector
 from kfmt_cli.log.block import Block
 from kfmt_cli.rows.file_result import FileResult, FileResultType

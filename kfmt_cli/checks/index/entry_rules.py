@@ -20,7 +20,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
     TRANSACTION_INDEX_KIND,
 )
 from kfmt_cli.disk.kinds.kind import FileKind
-from kfmt_cli.findings import indexes as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import FindingCode
 from kfmt_cli.rows.log_tables import EntryTable
 
@@ -160,7 +160,7 @@ ENTRY_RULES: dict[FileKind, tuple[EntryRule, ...]] = {
         ),
         _in_segment_rule(codes.INDEX_OFFSET_OUT_OF_SEGMENT),
         EntryRule(
-            codes.INDEX_NOT_AT_BATCH,
+            codes.INDEX_ENTRY_NOT_AT_BATCH,
             lambda entries: entries.targets.is_batch_start == 0,
             lambda entries, i: f"{_format_position(entries, i)}, where no batch starts",
             "log_position",
@@ -215,7 +215,7 @@ ENTRY_RULES: dict[FileKind, tuple[EntryRule, ...]] = {
             lambda entries, i: int(entries.batches.max_timestamp[i]),
         ),
         EntryRule(
-            codes.TIME_INDEX_NOT_LARGEST,
+            codes.TIME_INDEX_TIMESTAMP_NOT_LARGEST,
             lambda entries: entries.batches.previous_max_timestamp >= entries.table.timestamp,
             lambda entries, i: (
                 f"{_format_timestamp(entries, i)}, but an earlier batch has "
@@ -264,13 +264,13 @@ class OrderRule:
 
 ORDER_RULES = {
     OFFSET_INDEX_KIND: OrderRule(
-        codes.INDEX_NOT_INCREASING, {"offset": np.less_equal, "log_position": np.less_equal}
+        codes.INDEX_ENTRIES_NOT_INCREASING, {"offset": np.less_equal, "log_position": np.less_equal}
     ),
     TIME_INDEX_KIND: OrderRule(
-        codes.TIME_INDEX_NOT_INCREASING, {"timestamp": np.less_equal, "offset": np.less}
+        codes.TIME_INDEX_ENTRIES_NOT_INCREASING, {"timestamp": np.less_equal, "offset": np.less}
     ),
     TRANSACTION_INDEX_KIND: OrderRule(
-        codes.TRANSACTION_INDEX_NOT_INCREASING, {"last_offset": np.less_equal}
+        codes.TRANSACTION_INDEX_ENTRIES_NOT_INCREASING, {"last_offset": np.less_equal}
     ),
 }
 

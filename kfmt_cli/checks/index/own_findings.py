@@ -11,7 +11,7 @@ from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.kinds.fixed_size_rows import TIME_INDEX_KIND
 from kfmt_cli.disk.kinds.kind import FileContents, InputFile
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.findings import indexes as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.log_tables import EntryTable
 

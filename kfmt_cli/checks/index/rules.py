@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.checks.base import Check
 from kfmt_cli.checks.index.entry_rules import (
     ENTRY_RULES,
     IndexEntries,
@@ -31,16 +30,14 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
 )
 from kfmt_cli.disk.kinds.kind import FileContents, InputFile
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.consequences import adapt_to_missing_offset_index
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.codes import adapt_to_missing_offset_index
 from kfmt_cli.findings.finding import Finding, FindingCode
 
 
 @dataclass
-class IndexRulesCheck(Check):
+class IndexRulesCheck:
     """One index of a segment, with the facts from its log."""
-
-    codes = tuple(var for var in vars(codes).values() if isinstance(var, FindingCode))
 
     segment: Segment
     file: InputFile
@@ -129,7 +126,7 @@ class IndexRulesCheck(Check):
 
     def _iter_damage_note(self, rows: IntArray) -> Iterator[Finding]:
         message = f"{len(rows)} of {len(self.contents.table)} entries"
-        yield from self._iter_summary_finding(rows, codes.INDEX_IN_DAMAGE, message)
+        yield from self._iter_summary_finding(rows, codes.INDEX_ENTRY_IN_DAMAGE, message)
 
     def _check_gaps(self, index_interval_bytes: int) -> Iterator[Finding]:
         """The finding for gaps between entries that even the largest batch does not explain."""

@@ -10,8 +10,8 @@ import numpy as np
 from kfmt_cli.checks.base import BoundaryState, LogCheck
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
-from kfmt_cli.findings import log as codes
-from kfmt_cli.findings.damage import RECORDS_COUNT_MISMATCH
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.codes import RECORDS_COUNT_MISMATCH
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
@@ -25,7 +25,6 @@ class ChecksumCheck(LogCheck):
     """The checksum of each batch matches its bytes."""
 
     facts_key = "Checksums"
-    codes = (codes.CRC_MISMATCH,)
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
         del records
@@ -80,12 +79,6 @@ class HeaderCheck(PrecedingOffsetCheck):
     """Offsets increase from batch to batch and match the segment; counts and codecs are valid."""
 
     facts_key = "Headers"
-    codes = (
-        codes.OFFSETS_BACKWARDS,
-        codes.OFFSET_OUT_OF_SEGMENT,
-        RECORDS_COUNT_MISMATCH,
-        codes.CODEC_UNKNOWN,
-    )
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
         del records

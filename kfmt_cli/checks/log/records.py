@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kfmt_cli.checks.base import LogCheck
-from kfmt_cli.findings import log as codes
-from kfmt_cli.findings.damage import CONTROL_MALFORMED
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import fill_control_columns
@@ -23,7 +22,6 @@ class RecordOffsetsCheck(LogCheck):
     """Record offsets are inside their batch and increase."""
 
     facts_key = "RecordOffsets"
-    codes = (codes.RECORD_OFFSETS_BACKWARDS, codes.RECORD_OFFSET_OUT_OF_BATCH)
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
@@ -79,7 +77,6 @@ class MaxTimestampCheck(LogCheck):
     """A batch's max timestamp is the largest of its records, if the producer set both."""
 
     facts_key = "MaxTimestamps"
-    codes = (codes.MAX_TIMESTAMP_MISMATCH,)
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
@@ -115,7 +112,6 @@ class ControlRecordsCheck(LogCheck):
     """A control record has a valid key and value."""
 
     facts_key = "ControlRecords"
-    codes = (CONTROL_MALFORMED,)
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is not None:

@@ -16,7 +16,6 @@ from kfmt_cli.checks.log.headers import (
     identify_batch,
     offset_backwards_finding,
 )
-from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import RecordColumns
@@ -26,7 +25,6 @@ class WrapperOffsetsCheck(PrecedingOffsetCheck):
     """The messages inside a wrapper come after the previous batch."""
 
     facts_key = "WrapperOffsets"
-    codes = (codes.OFFSETS_BACKWARDS,)
     magics = frozenset({0, 1})
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kfmt_cli.checks.base import Check
 from kfmt_cli.checks.log.offset_range import OffsetRange
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.findings.finding import Finding
@@ -23,7 +22,7 @@ class SegmentFacts:
     offset_range: OffsetRange
 
 
-class PartitionCheck(Check):
+class PartitionCheck:
     """A rule about a partition, whose segments come in order."""
 
     def add_segment(self, segment: SegmentFacts) -> None:
@@ -37,7 +36,7 @@ class PartitionCheck(Check):
         return ()
 
 
-class DirectoryCheck(Check):
+class DirectoryCheck:
     """A rule about the names in a directory."""
 
     def check_names(self, listing: DirectoryListing) -> Iterable[Finding]:

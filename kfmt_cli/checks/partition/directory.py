@@ -11,8 +11,8 @@ from kfmt_cli.checks.registry import load_check_classes
 from kfmt_cli.disk.directory_listing import DirectoryListing, is_segment_log
 from kfmt_cli.disk.file_names import path_identity
 from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.findings.codes import LOG_NOT_CHECKED
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.findings.partition import LOG_NOT_CHECKED
 
 
 class DirectoryChecks:

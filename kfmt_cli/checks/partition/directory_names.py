@@ -18,7 +18,7 @@ from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.file_names import parse_broker_topic_partition, parse_offset_name
 from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN_KIND
 from kfmt_cli.disk.kinds.kind import CLEANED_SUFFIX, SWAP_SUFFIX
-from kfmt_cli.findings import partition as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 
 _LOG_NAME = re.compile(r"^\d{20}\.log$")
@@ -31,13 +31,6 @@ _IGNORED_DIRECTORIES = frozenset({"remote-log-index-cache"} | CLEAN_SHUTDOWN_KIN
 
 class DirectoryNamesCheck(DirectoryCheck):
     """All names are ones that a starting broker expects."""
-
-    codes = (
-        codes.NAME_NOT_NUMERIC,
-        codes.DIRECTORY_NOT_A_PARTITION,
-        codes.SWAP_FILE,
-        codes.LOG_NOT_CHECKED,
-    )
 
     def check_names(self, listing: DirectoryListing) -> Iterator[Finding]:
         yield from iter_non_partition_findings(listing)

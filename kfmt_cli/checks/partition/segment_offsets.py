@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.checks.partition.base import PartitionCheck, SegmentFacts
-from kfmt_cli.findings import partition as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
 
 class SegmentOffsetsCheck(PartitionCheck):
     """No segment but the last is empty; segments neither overlap nor have gaps between them."""
-
-    codes = (codes.LOG_EMPTY, codes.SEGMENTS_OVERLAP, codes.SEGMENTS_GAP)
 
     def __init__(self) -> None:
         self._findings: list[Finding] = []

@@ -48,7 +48,7 @@ from kfmt_cli.disk.file_names import (
     valid_directory_marker_suffix,
 )
 from kfmt_cli.errors import InputError, InputErrorHandler
-from kfmt_cli.findings.damage import BATCH_TRUNCATED, ZERO_TAIL
+from kfmt_cli.findings.codes import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.topics import CLUSTER_METADATA
 

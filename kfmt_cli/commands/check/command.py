@@ -51,8 +51,8 @@ from kfmt_cli.errors import (
 )
 from kfmt_cli.execution.item_processor import WorkOutcome, process_items
 from kfmt_cli.execution.processes import useful_process_count
-from kfmt_cli.findings import history as codes
-from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.codes import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector
 
 if TYPE_CHECKING:
@@ -449,7 +449,7 @@ def _are_empty(listings: list[DirectoryListing]) -> bool:
 
 def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:
     """A test whether findings with this code count; raises UsageError for an unknown one."""
-    from kfmt_cli.checks.registry import finding_code_by_name
+    from kfmt_cli.findings.codes import finding_code_by_name
 
     shown_codes, hidden_codes = (
         frozenset(map(str.lower, option_values)) for option_values in (only, ignore)

@@ -26,9 +26,8 @@ from kfmt_cli.disk.file_names import directory_marker_suffix, real_path
 from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX
 from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY_PATH
 from kfmt_cli.errors import InputError, InputErrorHandler, UnreadableBytesError
-from kfmt_cli.findings import files as kind_codes
-from kfmt_cli.findings import partition as partition_codes
-from kfmt_cli.findings.consequences import REBUILD_ADVICE, REBUILD_TRANSACTION_INDEX
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.finding import Mend
 from kfmt_cli.log.block import Block
 from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.render.style import (
@@ -43,9 +42,9 @@ SALVAGE_DELETED_COMMAND = "kfmt salvage --deleted"
 REBUILD_COMMAND = "kfmt rebuild-index --in-place"
 # Files and directories that prevent a broker from starting and that it does not need.
 _BLOCKING_CODES = (
-    partition_codes.NAME_NOT_NUMERIC,
-    partition_codes.DIRECTORY_NOT_A_PARTITION,
-    kind_codes.CHECKPOINT_MALFORMED,
+    codes.NAME_NOT_NUMERIC,
+    codes.DIRECTORY_NOT_A_PARTITION,
+    codes.CHECKPOINT_MALFORMED,
 )
 
 
@@ -262,18 +261,8 @@ def _needs_transaction_indexes(result: DirectoryCheckResult) -> bool | None:
     """Whether the needed rebuild includes transaction indexes; None if none is needed."""
     if not is_ordinary_disk_path(result.path):
         return None  # nothing is changed in an archive
-    advice_texts = [finding.code.advice for finding in result.findings if finding.code.advice]
-    needs_transaction_indexes = any(
-        REBUILD_TRANSACTION_INDEX in advice_text for advice_text in advice_texts
-    )
-    needs_rebuild = needs_transaction_indexes or any(
-        rebuild_text in advice_text
-        for advice_text in advice_texts
-        for rebuild_text in REBUILD_ADVICE
-    )
-    if not needs_rebuild or result.log_errors:
-        return None
-    return needs_transaction_indexes
+    mends = {mend for finding in result.findings for mend in finding.code.mends}
+    return None if not mends or result.log_errors else Mend.REBUILD_ALL_FILES in mends
 
 
 def _force_recovery_steps(
@@ -392,7 +381,7 @@ def _move_aside_steps(result: DirectoryCheckResult, blocking_paths: set[str]) ->
             continue
         moved_paths.add(blocking_path)
         new_path = blocking_path.with_name(f"{blocking_path.name}.aside")
-        if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:
+        if finding.code is codes.DIRECTORY_NOT_A_PARTITION:
             new_path = (
                 Path(real_path(str(blocking_path), may_be_link=False)).parent.parent / new_path.name
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from kfmt_cli.checks.registry import iter_codes_by_subject
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.explain.lines import (
     format_code_line,
@@ -16,6 +15,7 @@ from kfmt_cli.commands.explain.lines import (
 from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
 from kfmt_cli.commands.explain.pages.page import PageSpec, load_page_facts
 from kfmt_cli.errors import UsageError
+from kfmt_cli.findings.codes import CODES_BY_SUBJECT
 from kfmt_cli.findings.finding import FindingCode
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.types.finding_row import finding_code_members
@@ -35,7 +35,9 @@ class ExplainCommand:
     def show_pages(self, names: tuple[str, ...]) -> None:
         """Show the pages of some findings or mechanisms, or list all; raises UsageError."""
         sink = self.run.sink
-        titled_codes = [(title, code) for title, codes in iter_codes_by_subject() for code in codes]
+        titled_codes = [
+            (title, code) for title, codes in CODES_BY_SUBJECT.items() for code in codes
+        ]
         titled_code_by_name = {code.name: (title, code) for title, code in titled_codes}
         names = tuple(map(str.lower, names))
         for name in names:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kfmt_cli.commands.explain.pages.page import PageSection, PageSpec
 from kfmt_cli.findings.finding import FindingCode, Severity
-from kfmt_cli.render.finding import STYLE_BY_SEVERITY, finding_consequences, wrap_labelled_text
+from kfmt_cli.render.finding import STYLE_BY_SEVERITY, wrap_labelled_text
 from kfmt_cli.render.style import Theme
 
 MEANING_BY_SEVERITY = {
@@ -31,7 +31,7 @@ def format_code_page(code: FindingCode, theme: Theme, width: int | None) -> list
     lines = [
         f"{theme.paint('bold', code.name)}   {severity}: {MEANING_BY_SEVERITY[code.severity]}\n"
     ]
-    for label, labelled_text in (("meaning", code.meaning), *finding_consequences(code)):
+    for label, labelled_text in (("meaning", code.meaning), *code.consequences):
         lines += [
             f"{line}\n"
             for line in wrap_labelled_text(labelled_text, width, label, margin_columns=2)

@@ -38,7 +38,7 @@ from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.processes import map_in_processes
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
-from kfmt_cli.findings.damage import UNREADABLE_FILE_CODES
+from kfmt_cli.findings.codes import UNREADABLE_FILE_CODES
 from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import format_count

@@ -23,7 +23,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import MIB, FileSplit, group_splits, name_file_in_errors
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
-from kfmt_cli.findings.damage import UNREADABLE_FILE_CODES
+from kfmt_cli.findings.codes import UNREADABLE_FILE_CODES
 from kfmt_cli.findings.finding import is_error
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.rows.table_types import FINDINGS_TABLE, has_records

@@ -31,7 +31,7 @@ from kfmt_cli.disk.file_access import is_directory
 from kfmt_cli.disk.file_names import parse_topic_partition
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import ExitCode, InputError, UsageError
-from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
+from kfmt_cli.findings.codes import PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, FindingCollector, is_error
 from kfmt_cli.log.record_stream import iter_records_and_findings
 from kfmt_cli.render.style import format_count

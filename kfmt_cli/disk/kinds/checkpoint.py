@@ -22,7 +22,7 @@ from kfmt_cli.disk.kinds.kind import (
     quote_content,
     read_small_file,
 )
-from kfmt_cli.findings import files as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
@@ -155,7 +155,6 @@ CHECKPOINT_KIND = FileKind(
     suffix=REMOTE_CHECKPOINT_SUFFIX,
     names=frozenset(CHECKPOINTS),
     row_types=tuple(dict.fromkeys(ROW_TYPE_BY_CHECKPOINT.values())),
-    codes=(codes.CHECKPOINT_MALFORMED,),
     layouts=tuple(CHECKPOINTS.values()),
     reader=read_checkpoint,
 )

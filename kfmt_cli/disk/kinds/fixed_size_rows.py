@@ -21,7 +21,7 @@ from kfmt_cli.disk.kinds.kind import (
     InputFile,
     read_without_padding,
 )
-from kfmt_cli.findings import files as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.formats import index, snapshot
 from kfmt_cli.rows.column import Column, LocationSource, RowType, field_column
@@ -170,7 +170,6 @@ def _build_kind(kind_name: str, suffix: str, reader: FixedSizeRowsReader) -> Fil
         *(kind_name, FileLevel.SEGMENT, suffix),
         row_types=(reader.row_type,),
         layouts=tuple(filter(None, (reader.header_layout, reader.layout))),
-        codes=(reader.partial_row_code,),
         reader=reader,
     )
 

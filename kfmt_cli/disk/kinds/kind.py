@@ -14,7 +14,7 @@ from kfmt_cli.core.lazy import import_object
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds.foreign import MAX_SIGNATURE_BYTES, describe_foreign_file
 from kfmt_cli.errors import WrongFileKindError
-from kfmt_cli.findings.finding import Finding, FindingCode
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.columnar_rows import ColumnarRows
 
@@ -56,8 +56,6 @@ class FileKind:
     """The types of its rows."""
     layouts: tuple[Layout, ...] = ()
     """The structures in such a file."""
-    codes: tuple[FindingCode, ...] = ()
-    """The findings that its reader can report."""
     reader: Callable[[InputFile], FileContents] | None = None
     """Reads such a file. None for files of batches, which `log/reader.py` reads, and for files that
     are not read."""
@@ -111,11 +109,6 @@ class LazyFileKind(FileKind):
     def layouts(self) -> tuple[Layout, ...]:
         """The structure of such a file."""
         return (self.reader.layout,)
-
-    @property
-    def codes(self) -> tuple[FindingCode, ...]:
-        """The finding that its reader can report."""
-        return (self.reader.malformed_code,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from kfmt_cli.core.layout.field import BYTE_UNIT
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.location import BufferOrigin, DecodeError
 from kfmt_cli.disk.kinds.kind import FileContents, FileKind, FileLevel, InputFile, read_small_file
-from kfmt_cli.findings import files as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS, COMPRESSION
 from kfmt_cli.formats.legacy import NOTES_V0 as LAYOUT

@@ -17,7 +17,7 @@ from kfmt_cli.core.layout.protocol_types import DeclaredListType, UuidType
 from kfmt_cli.core.layout.wire_types import IntegerWireType
 from kfmt_cli.core.uuids import parse_uuid
 from kfmt_cli.disk.kinds.kind import FileContents, InputFile, quote_content, read_small_file
-from kfmt_cli.findings import files as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.formats import properties
 from kfmt_cli.rows.column import Column, ColumnKind, RowType

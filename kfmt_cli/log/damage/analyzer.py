@@ -14,7 +14,8 @@ import numpy as np
 
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
-from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.codes import BATCH_LENGTH_TOO_BIG, BATCH_LENGTH_TOO_SMALL
 from kfmt_cli.findings.finding import FindingCode
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_POSITION_BY_MAGIC, LOG_OVERHEAD_BYTES
 from kfmt_cli.log.damage.batch_candidates import (
@@ -63,10 +64,10 @@ class DamageAnalyzer(BatchSearch):
         )
         crc_matching_end = self._find_crc_matching_end(header, possible_ends)
         if crc_matching_end is not None and crc_matching_end < declared_end:
-            return self._create_length_verdict(header, codes.LENGTH_TOO_BIG, crc_matching_end)
+            return self._create_length_verdict(header, BATCH_LENGTH_TOO_BIG, crc_matching_end)
         repeated_batch_start = self._find_repeated_batch_start(header, declared_end)
         if repeated_batch_start is not None:
-            return self._create_length_verdict(header, codes.LENGTH_TOO_BIG, repeated_batch_start)
+            return self._create_length_verdict(header, BATCH_LENGTH_TOO_BIG, repeated_batch_start)
         header_at_end = self._read_header(declared_end)
         is_batch_at_end = self.is_batch_start(declared_end)
         if (
@@ -90,9 +91,9 @@ class DamageAnalyzer(BatchSearch):
                 self._iter_possible_ends(declared_end, declared_end + MAX_LOOKAHEAD_BYTES, header),
             )
             if crc_matching_end is not None and crc_matching_end > declared_end:
-                return self._create_length_verdict(header, codes.LENGTH_TOO_SMALL, crc_matching_end)
+                return self._create_length_verdict(header, BATCH_LENGTH_TOO_SMALL, crc_matching_end)
             inner_batch_start = self._find_next_batch_start(header, inner_batch_start)
-            return self._create_length_verdict(header, codes.LENGTH_TOO_BIG, inner_batch_start)
+            return self._create_length_verdict(header, BATCH_LENGTH_TOO_BIG, inner_batch_start)
         if has_next_batch or is_batch_at_end or not self._source.read_block(declared_end, 1, 1):
             return None
         crc_matching_end = self._find_crc_matching_end(
@@ -101,7 +102,7 @@ class DamageAnalyzer(BatchSearch):
         )
         if crc_matching_end is None or crc_matching_end == declared_end:
             return None
-        return self._create_length_verdict(header, codes.LENGTH_TOO_SMALL, crc_matching_end)
+        return self._create_length_verdict(header, BATCH_LENGTH_TOO_SMALL, crc_matching_end)
 
     def _find_inner_batch_start(
         self,
@@ -390,8 +391,8 @@ class DamageAnalyzer(BatchSearch):
     def _length_finding_code(header: BatchCandidate, stop_reason: int) -> FindingCode:
         """The code for a length field at which a walk stopped."""
         if stop_reason == NEEDS_MORE_BYTES:
-            return codes.LENGTH_TOO_BIG
-        return codes.LENGTH_NEGATIVE if header.declared_length < 0 else codes.LENGTH_TOO_SMALL
+            return BATCH_LENGTH_TOO_BIG
+        return codes.BATCH_LENGTH_NEGATIVE if header.declared_length < 0 else BATCH_LENGTH_TOO_SMALL
 
 
 def _have_same_offset(left: BatchCandidate, right: BatchCandidate) -> bool:

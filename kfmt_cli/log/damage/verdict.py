@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.log.block import LOG_OVERHEAD_BYTES
 from kfmt_cli.log.damage.batch_candidates import (
@@ -107,7 +107,7 @@ class VerdictBuilder:
         )
         expected = (
             f"at least {MIN_LENGTH_BY_MAGIC[header.magic]}"
-            if code is not codes.LENGTH_TOO_BIG
+            if code is not codes.BATCH_LENGTH_TOO_BIG
             else None
         )
         return self._batch_verdict(

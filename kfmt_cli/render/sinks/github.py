@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from kfmt_cli.core.urls import is_url
 from kfmt_cli.findings.finding import Finding, FindingCode, Severity
-from kfmt_cli.render.finding import finding_consequences
 from kfmt_cli.render.sinks.repository import format_located_message, path_in_repository
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.style import escape_unprintable
@@ -21,7 +20,7 @@ class GitHubSink(Sink):
     def write_finding(self, finding: Finding) -> None:
         position_text = "" if finding.position is None else f"byte {finding.position}: "
         consequences_text = "".join(
-            f"\n{label}: {text}" for label, text in finding_consequences(finding.code)
+            f"\n{label}: {text}" for label, text in finding.code.consequences
         )
         self._write_annotation(
             finding.code, finding.file, f"{position_text}{finding.message}{consequences_text}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from xml.sax.saxutils import escape, quoteattr
 
 from kfmt_cli.findings.finding import Finding, FindingCode, Severity
-from kfmt_cli.render.finding import finding_consequences
 from kfmt_cli.render.sinks.repository import path_in_repository
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.file_result import FileResult, RunSummary
@@ -31,7 +30,7 @@ class JUnitSink(Sink):
         code = finding.code
         message_lines = [
             finding.message,
-            *(f"{label}: {text}" for label, text in finding_consequences(code)),
+            *(f"{label}: {text}" for label, text in code.consequences),
         ]
         position_text = "" if finding.position is None else f" byte {finding.position}"
         message_text = _xml_text(f"{finding.file}{position_text}\n" + "\n".join(message_lines))

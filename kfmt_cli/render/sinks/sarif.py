@@ -9,7 +9,6 @@ from kfmt_cli import __version__
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.urls import is_url
 from kfmt_cli.findings.finding import Finding, FindingCode
-from kfmt_cli.render.finding import finding_consequences
 from kfmt_cli.render.sinks.repository import (
     format_located_message,
     path_in_repository,
@@ -83,7 +82,7 @@ class SarifSink(Sink):
 
 
 def _describe_rule(code: FindingCode) -> dict[str, Any]:
-    consequences_text = "\n".join(f"{label}: {text}" for label, text in finding_consequences(code))
+    consequences_text = "\n".join(f"{label}: {text}" for label, text in code.consequences)
     return {
         "id": code.name,
         "shortDescription": {"text": code.meaning},

@@ -15,7 +15,7 @@ from kfmt_cli.arrow.split_checks import MAX_STORED_FINDINGS, count_severities
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
-from kfmt_cli.findings.damage import FILE_VANISHED, UNREADABLE_FILE_CODES
+from kfmt_cli.findings.codes import FILE_VANISHED, UNREADABLE_FILE_CODES
 from kfmt_cli.render.style import format_thousands
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.spark.job import JobDefinition, StoredResult

@@ -26,7 +26,7 @@ from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.split_reader import UnreadableInputError
-from kfmt_cli.findings.damage import FILE_SHRANK
+from kfmt_cli.findings.codes import FILE_SHRANK
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.spark.input_partition import KfmtInputPartition
 from kfmt_cli.spark.streaming.triggers import segment_end_offsets

@@ -19,8 +19,8 @@ from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.findings import log as codes
-from kfmt_cli.findings.damage import INNER_CRC_MISMATCH
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.codes import INNER_CRC_MISMATCH
 from kfmt_cli.findings.finding import Finding, has_errors
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import (

@@ -15,8 +15,7 @@ from kfmt_cli.broker.start.offset_intervals import (
 )
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds.logs import LOG_KIND
-from kfmt_cli.findings.log import OFFSETS_BACKWARDS
-from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
+from kfmt_cli.findings.codes import OFFSETS_BACKWARDS, SEGMENTS_OVERLAP
 from kfmt_cli.writers.convert.reencoded_batch import ReencodedBatch
 from kfmt_cli.writers.output import OutputFile, StagingDirectory, copy_times
 from kfmt_cli.writers.salvage.batch_arrangement import (

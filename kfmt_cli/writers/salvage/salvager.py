@@ -19,10 +19,9 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.findings import log as codes
-from kfmt_cli.findings.damage import BATCH_TRUNCATED, GARBAGE
+from kfmt_cli.findings import codes
+from kfmt_cli.findings.codes import BATCH_TRUNCATED, GARBAGE, SEGMENTS_OVERLAP
 from kfmt_cli.findings.finding import Finding, is_error
-from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, split_runs
 from kfmt_cli.log.decoding import iter_runs_with_base_offsets
