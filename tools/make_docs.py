@@ -29,6 +29,7 @@ from kfmt_cli.disk import kinds
 from kfmt_cli.disk.kinds.kind import FileKind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, RowType
+from kfmt_cli.rows.documents import COMPARED_RANGE_ROW, STATS_ROW_BY_TABLE
 from kfmt_cli.rows.json_schemas import (
     CONTRACT_VERSION,
     ENUM_BY_MEMBER,
@@ -36,9 +37,7 @@ from kfmt_cli.rows.json_schemas import (
     JsonSchema,
 )
 from kfmt_cli.rows.table_types import FOUND_RECORDS_TABLE, TABLES
-from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW
 from kfmt_cli.rows.types.format_entries import describe_size, iter_format_entries
-from kfmt_cli.rows.types.stats_rows import STATS_ROW_BY_TABLE
 from kfmt_cli.spark.source_options import OPTION_DESCRIPTIONS
 from kfmt_cli.spark.tables import spark_type
 from tests.support.matrix import matrix

@@ -17,7 +17,7 @@ from kfmt_cli.core.table import Table
 from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.columnar_rows import ColumnarRows
-from kfmt_cli.rows.types.reference_rows import QUERY_ROW
+from kfmt_cli.rows.documents import QUERY_ROW
 
 
 def result_row_type(schema: pa.Schema) -> RowType:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from types import ModuleType
 
 from kfmt_cli.broker.state import REPLAYS, create_replay
 from kfmt_cli.checks.index.checker import INDEX_RESULT
@@ -18,20 +17,13 @@ from kfmt_cli.commands.salvage.command import SALVAGE_RESULT
 from kfmt_cli.commands.verify_crc.command import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.notes_v0 import NOTES_ROW as NOTES_ROWS
-from kfmt_cli.rows import documents
 from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, LocationSource, RowType
-from kfmt_cli.rows.documents import FINDING_ROW, SEVERITY_COUNT_COLUMNS, SUPPRESSED_FINDINGS_ROW
+from kfmt_cli.rows.documents import SEVERITY_COUNT_COLUMNS, TYPES_BY_CHAPTER
 from kfmt_cli.rows.file_result import FileResultType
 from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, TABLES, export_result_type
-from kfmt_cli.rows.types import cluster_rows, reference_rows
 from kfmt_cli.rows.types.anatomy import FIELD_ROW
 from kfmt_cli.rows.types.batch import BATCH_ROW
-from kfmt_cli.rows.types.log_shape_rows import SHAPE_ROWS
-from kfmt_cli.rows.types.match_row import MATCH_ROW
-from kfmt_cli.rows.types.partition_of_rows import PLACEMENT_ROWS
 from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
-from kfmt_cli.rows.types.replay_rows import REPLAYED_ROWS
-from kfmt_cli.rows.types.transaction import TRANSACTION_ROW
 
 _RESULT_TYPE_BY_COMMAND = {
     "verify-crc": LOG_RESULT,
@@ -55,20 +47,17 @@ class ContractSection:
 def iter_contract_sections() -> Iterator[ContractSection]:
     """The objects of every command, each type once."""
     yield ContractSection("Batches and records", (BATCH_ROW, DECODED_RECORD_ROW, FIELD_ROW))
-    yield ContractSection("Findings", (FINDING_ROW, SUPPRESSED_FINDINGS_ROW))
+    yield ContractSection("Findings", tuple(TYPES_BY_CHAPTER["Findings"].values()))
     yield ContractSection(
         "Results of a file and of a run", (_common_result_row_type(), _SUMMARY_ROW)
     )
-    document_rows = (*_row_types_in(documents), *_row_types_in(reference_rows))
-    finding_rows = {FINDING_ROW, SUPPRESSED_FINDINGS_ROW}
-    other_rows = tuple(row_type for row_type in document_rows if row_type not in finding_rows)
-    yield ContractSection("Answers of commands", (*other_rows, *PLACEMENT_ROWS, *REPLAYED_ROWS))
-    yield ContractSection(
-        "Rows of commands",
-        (MATCH_ROW, TRANSACTION_ROW, RANGE_ROW, REQUEST_HEADER_ROW, RESPONSE_HEADER_ROW),
-    )
-    yield ContractSection("A dead cluster", tuple(_row_types_in(cluster_rows)))
-    yield ContractSection("Log shapes, and the report page", SHAPE_ROWS)
+    for chapter, extra_types in (
+        ("Answers of commands", ()),
+        ("Rows of commands", (RANGE_ROW, REQUEST_HEADER_ROW, RESPONSE_HEADER_ROW)),
+        ("A dead cluster", ()),
+        ("Log shapes, and the report page", ()),
+    ):
+        yield ContractSection(chapter, (*TYPES_BY_CHAPTER[chapter].values(), *extra_types))
     for topic in REPLAYS:
         yield ContractSection(f"The state of {topic}", create_replay(topic).row_types)
     row_types = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
@@ -79,11 +68,6 @@ def iter_contract_sections() -> Iterator[ContractSection]:
             NOTES_ROWS,
         ),
     )
-
-
-def _row_types_in(module: ModuleType) -> Iterator[RowType]:
-    """The row types of a module, in order."""
-    return (value for value in vars(module).values() if isinstance(value, RowType))
 
 
 def variants_by_type_name() -> dict[str, tuple[RowType, ...]]:

@@ -17,10 +17,9 @@ from kfmt_cli.rows.column import (
     milliseconds_column,
     number_column,
 )
-from kfmt_cli.rows.documents import FINDING_ROW, SEVERITY_COUNT_COLUMNS
+from kfmt_cli.rows.documents import FINDING_ROW, MATCH_ROW, SEVERITY_COUNT_COLUMNS
 from kfmt_cli.rows.file_result import FileResultType
 from kfmt_cli.rows.types.batch import BATCH_ROW
-from kfmt_cli.rows.types.match_row import MATCH_ROW
 from kfmt_cli.rows.types.record import DECODED_RECORD_ROW
 
 # Prefix of the source of a record column that comes from the record's batch.

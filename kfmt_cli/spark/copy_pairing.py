@@ -11,7 +11,8 @@ from kfmt_cli.checks.replica_comparison import ComparedRecord
 from kfmt_cli.core.urls import format_display_name, is_path_or_subpath, path_in_listings
 from kfmt_cli.errors import UsageError
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW, RangeStatus
+from kfmt_cli.rows.documents import COMPARED_RANGE_ROW
+from kfmt_cli.rows.types.compare_rows import RangeStatus
 from kfmt_cli.spark.pair_comparison import REBATCHED_REASON, CopyPair, CopyToCompare, SplitColumns
 
 MAX_ABSORBED_OFFSETS = 4096  # in an identical range between two explained ones

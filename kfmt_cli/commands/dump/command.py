@@ -42,10 +42,10 @@ from kfmt_cli.render.style import (
     format_thousands,
 )
 from kfmt_cli.rows.columnar_rows import NestedRows
+from kfmt_cli.rows.documents import UNKNOWN_FILE_ROW
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
-from kfmt_cli.rows.types.reference_rows import UNKNOWN_FILE_ROW
 from kfmt_cli.topics import find_decoder, find_known_topic
 from kfmt_cli.topics.decoder import NO_DECODER, Decoder
 

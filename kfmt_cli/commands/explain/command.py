@@ -18,8 +18,8 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.codes import CODES_BY_SUBJECT
 from kfmt_cli.findings.finding import FindingCode
 from kfmt_cli.render.style import format_count
+from kfmt_cli.rows.documents import CODE_ROW, EXPLAIN_PAGE_ROW, WHEEL_STEP_ROW
 from kfmt_cli.rows.types.finding_row import finding_code_members
-from kfmt_cli.rows.types.reference_rows import CODE_ROW, EXPLAIN_PAGE_ROW, WHEEL_STEP_ROW
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.render.style import escape_unprintable, format_count
-from kfmt_cli.rows.types.match_row import MATCH_ROW
+from kfmt_cli.rows.documents import MATCH_ROW
 
 MAX_LATER_BATCHES = 256  # stop after this many batches that begin later; damage may fake a few
 

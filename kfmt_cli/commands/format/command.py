@@ -18,8 +18,8 @@ from kfmt_cli.formats.kafka_messages import load_message_definitions, message_la
 from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.render.style import format_count
+from kfmt_cli.rows.documents import FORMAT_FIELD_ROW, FORMAT_ROW
 from kfmt_cli.rows.types.format_entries import iter_format_entries, layout_field_row, layout_row
-from kfmt_cli.rows.types.reference_rows import FORMAT_FIELD_ROW, FORMAT_ROW
 from kfmt_cli.topics import DECODED_TOPICS, topic_message_types
 from kfmt_cli.topics.coordinator_records import KEY_HEADER_LAYOUT, VALUE_HEADER_LAYOUT
 from kfmt_cli.topics.enveloped_records import RECORD_ENVELOPE

@@ -8,6 +8,7 @@ from typing import Any
 
 from kfmt_cli.commands.contract import distinguishing_member, state_row_types, variants_by_type_name
 from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, LocationSource, RowType
+from kfmt_cli.rows.documents import QUERY_ROW
 from kfmt_cli.rows.json_schemas import (
     ANY_SCHEMA,
     BOOLEAN_SCHEMA,
@@ -21,7 +22,6 @@ from kfmt_cli.rows.json_schemas import (
     array_schema,
     nullable_schema,
 )
-from kfmt_cli.rows.types.reference_rows import QUERY_ROW
 
 BYTES_ENCODINGS = ("base64", "hex")
 _SCHEMA_BY_KIND: dict[ColumnKind, JsonSchema] = {

@@ -49,7 +49,7 @@ from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import escape_unprintable, format_count, format_range
-from kfmt_cli.rows.types.cluster_rows import MERGE_ROW
+from kfmt_cli.rows.documents import MERGE_ROW
 from kfmt_cli.writers.derived_files import encode_epoch_checkpoint, write_missing_files
 from kfmt_cli.writers.output import (
     StagingDirectory,

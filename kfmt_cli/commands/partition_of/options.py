@@ -24,7 +24,7 @@ from kfmt_cli.cli.selection_options import parse_bytes_pattern
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.column import RowType
-from kfmt_cli.rows.types.partition_of_rows import KEY_PLACEMENT_ROW, PLACEMENT_ROW
+from kfmt_cli.rows.documents import KEY_PLACEMENT_ROW, PLACEMENT_ROW
 
 
 @grouped_command(

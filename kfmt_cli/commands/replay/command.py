@@ -33,7 +33,7 @@ from kfmt_cli.errors import InputError, OutputError, UsageError
 from kfmt_cli.findings.finding import FindingCollector
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import escape_unprintable, format_count
-from kfmt_cli.rows.types.replay_rows import REPLAYED_GROUP_ROW, REPLAYED_ROW
+from kfmt_cli.rows.documents import REPLAYED_GROUP_ROW, REPLAYED_ROW
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.replay.cluster import ClusterClient

@@ -14,9 +14,9 @@ from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
 from kfmt_cli.commands.replicas.start_orders import PartitionOutcome
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.rows.documents import NEXT_STEP_ROW
-from kfmt_cli.rows.types.cluster_rows import (
+from kfmt_cli.rows.documents import (
     DIRECTORY_ROW,
+    NEXT_STEP_ROW,
     REPLICA_ROW,
     REPLICAS_ROW,
     START_ORDER_ROW,

@@ -23,8 +23,7 @@ from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.rows.columnar_rows import JsonObject
-from kfmt_cli.rows.documents import FINDING_ROW, STATISTICS_ROW
-from kfmt_cli.rows.types.log_shape_rows import SEGMENT_MAP_ROW
+from kfmt_cli.rows.documents import FINDING_ROW, SEGMENT_MAP_ROW, STATISTICS_ROW
 
 JOB_DIRECTORY = "_kfmt"
 MAX_LOG_ROWS = 5_000  # logs with a row on the page

@@ -39,10 +39,14 @@ from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.start_lines import NextStep, step_lines
 from kfmt_cli.render.style import NO_COLOUR
 from kfmt_cli.rows.columnar_rows import JsonObject
-from kfmt_cli.rows.documents import FINDING_ROW, SUPPRESSED_FINDINGS_ROW
+from kfmt_cli.rows.documents import (
+    FINDING_ROW,
+    REPORT_ROW,
+    SEGMENT_MAP_ROW,
+    SUPPRESSED_FINDINGS_ROW,
+)
 from kfmt_cli.rows.file_result import FileResultType
 from kfmt_cli.rows.json_schemas import CONTRACT_VERSION
-from kfmt_cli.rows.types.log_shape_rows import REPORT_ROW, SEGMENT_MAP_ROW
 
 CODEC_SAMPLE_BYTES = 16 << 20  # to try other codecs on, over all partitions
 

@@ -24,7 +24,7 @@ from kfmt_cli.log.summary.shape import LogShape, SegmentMap, TimeOrder
 from kfmt_cli.log.summary.statistics import LogStatistics
 from kfmt_cli.render.plot import shape_lines
 from kfmt_cli.render.sinks.sink import Sink
-from kfmt_cli.rows.types.log_shape_rows import (
+from kfmt_cli.rows.documents import (
     CODEC_USE_ROW,
     SEGMENT_MAP_ROW,
     TIME_BUCKET_ROW,

@@ -27,8 +27,7 @@ from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import FindingCollector, is_error
 from kfmt_cli.render.style import escape_unprintable, format_thousands
-from kfmt_cli.rows.documents import TRANSACTIONS_ROW, build_row
-from kfmt_cli.rows.types.transaction import TRANSACTION_ROW
+from kfmt_cli.rows.documents import TRANSACTION_ROW, TRANSACTIONS_ROW, build_row
 
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 # States in which the coordinator will still end a transaction.

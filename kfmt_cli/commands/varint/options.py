@@ -13,7 +13,7 @@ from kfmt_cli.core.layout import varint
 from kfmt_cli.core.layout.varint import VARINT_MASKS
 from kfmt_cli.core.layout.wire_types import VarintWireType, ZigZag32, ZigZag64
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.types.reference_rows import VARINT_ROW
+from kfmt_cli.rows.documents import VARINT_ROW
 
 ENCODING_BY_NAME = {
     encoding.name: encoding

@@ -9,8 +9,7 @@ from kfmt_cli.core.layout.field import MS_UNIT, Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol_types import DeclaredListType, StructWireType
 from kfmt_cli.core.layout.wire_types import ArrayWireType, IntegerWireType, WireType
-from kfmt_cli.rows.documents import build_row
-from kfmt_cli.rows.types.reference_rows import FORMAT_ROW
+from kfmt_cli.rows.documents import FORMAT_ROW, build_row
 
 
 @dataclass(frozen=True, slots=True)

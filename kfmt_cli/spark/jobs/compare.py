@@ -31,8 +31,9 @@ from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import MIN_SPLIT_BYTES, ReadRequest
 from kfmt_cli.render.style import format_thousands
+from kfmt_cli.rows.documents import COMPARED_RANGE_ROW
 from kfmt_cli.rows.table_types import FINDINGS_TABLE
-from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW, RangeStatus
+from kfmt_cli.rows.types.compare_rows import RangeStatus
 from kfmt_cli.spark.copy_pairing import (
     CopyPairing,
     merge_adjacent_rows,

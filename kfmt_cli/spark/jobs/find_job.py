@@ -28,8 +28,8 @@ from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import format_thousands
 from kfmt_cli.rows.columnar_rows import ColumnarRows
+from kfmt_cli.rows.documents import MATCH_ROW
 from kfmt_cli.rows.table_types import FINDINGS_TABLE, FOUND_RECORDS_TABLE
-from kfmt_cli.rows.types.match_row import MATCH_ROW
 from kfmt_cli.spark.job import JobDefinition, SplitResult
 from kfmt_cli.spark.job_directory import JobDirectory, intermediate_file_name
 from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory

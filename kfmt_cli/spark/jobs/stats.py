@@ -21,8 +21,8 @@ from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block
+from kfmt_cli.rows.documents import STATS_ROW_BY_TABLE
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.rows.types.stats_rows import STATS_ROW_BY_TABLE
 from kfmt_cli.spark.job import JobDefinition, SplitResult
 from kfmt_cli.spark.job_directory import JobDirectory
 from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory

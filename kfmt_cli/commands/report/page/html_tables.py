@@ -27,10 +27,16 @@ from kfmt_cli.commands.report.page.page_data import PageData, PageRow, is_harmfu
 from kfmt_cli.core.times import format_duration, format_interval_end
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.style import format_count, format_thousands
-from kfmt_cli.rows.documents import DISK_USAGE_ROW, STATISTICS_ROW, TRANSACTIONS_ROW, WHAT_IF_ROW
-from kfmt_cli.rows.types.log_shape_rows import SEGMENT_MAP_ROW, TIME_ORDER_ROW
+from kfmt_cli.rows.documents import (
+    DISK_USAGE_ROW,
+    SEGMENT_MAP_ROW,
+    STATISTICS_ROW,
+    TIME_ORDER_ROW,
+    TRANSACTION_ROW,
+    TRANSACTIONS_ROW,
+    WHAT_IF_ROW,
+)
 from kfmt_cli.rows.types.state_rows import COMMITTED_OFFSET_ROW
-from kfmt_cli.rows.types.transaction import TRANSACTION_ROW
 
 MAX_TABLE_ROWS = 1_000  # per table
 

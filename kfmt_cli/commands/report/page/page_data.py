@@ -17,8 +17,7 @@ from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.columnar_rows import JsonObject
-from kfmt_cli.rows.documents import build_members
-from kfmt_cli.rows.types.log_shape_rows import REPORT_ROW
+from kfmt_cli.rows.documents import REPORT_ROW, build_members
 
 PageRow = FieldDict
 
