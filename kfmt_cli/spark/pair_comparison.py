@@ -117,10 +117,9 @@ class CopyToCompare:
         return replace(
             self,
             split_columns=[
-                split_columns
-                for split_columns in self.split_columns
-                if split_columns.first_offset <= last_offset
-                and first_offset <= split_columns.last_offset
+                columns
+                for columns in self.split_columns
+                if columns.first_offset <= last_offset and first_offset <= columns.last_offset
             ],
             table_files=[
                 file

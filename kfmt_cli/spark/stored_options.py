@@ -67,7 +67,7 @@ def selection_values(options: SelectionOptions) -> PlainValues:
     }
 
 
-def payload_values(declarations: PayloadDeclarations) -> PlainValues | None:
+def stored_payload_formats(declarations: PayloadDeclarations) -> PlainValues | None:
     """The declared formats of keys and values; None if there are none."""
     if not declarations:
         return None

@@ -129,7 +129,7 @@ def predict_partition_start(
         offset_search = ReachableOffsetSearch(
             loaded_log.segments,
             loaded_log.log_end_offset,
-            partition_offsets.interval_by_base,
+            partition_offsets.offset_interval_by_base,
             partition_offsets.log_offsets_by_base,
             malformed_positions_by_base,
         )
@@ -164,7 +164,7 @@ def _set_lost_and_received(
     if predicted_start.unreachable:
         predicted_start.received_in_sequence = intersect_intervals(
             predicted_start.unreachable,
-            offset_search.find_sequential_offsets(loaded_log.log_start_offset),
+            offset_search.find_offsets_of_lower_fetches(loaded_log.log_start_offset),
         )
     predicted_start.salvageable = intersect_intervals(
         [*predicted_start.lost, *predicted_start.unreachable],
@@ -185,7 +185,7 @@ class _PartitionOffsets:
     intervals_without_findings: OffsetIntervals = field(default_factory=list)
     """The offsets in batches without any finding."""
     intervals_after_start: OffsetIntervals = field(default_factory=list)
-    interval_by_base: dict[int, OffsetInterval] = field(default_factory=dict)
+    offset_interval_by_base: dict[int, OffsetInterval] = field(default_factory=dict)
     """The offsets of each segment with a valid log and index, by base offset."""
     log_offsets_by_base: dict[int, LogOffsets] = field(default_factory=dict)
     """The batches of each other log, by base offset."""
@@ -235,10 +235,10 @@ def _read_offsets_before_and_after(
         if segment is None or segment.unchanged_end_offset is None or unchanged_interval is None:
             continue
         if segment.is_recovered or base_offset in loader_input.bases_with_valid_index:
-            partition_offsets.interval_by_base[base_offset] = unchanged_interval
+            partition_offsets.offset_interval_by_base[base_offset] = unchanged_interval
             partition_offsets.intervals_after_start.append(unchanged_interval)
     for base_offset, segment in segment_by_base.items():
-        if base_offset in partition_offsets.interval_by_base or not segment.path:
+        if base_offset in partition_offsets.offset_interval_by_base or not segment.path:
             continue
         log_offsets = read_cached_offsets(
             segment.path, segment.path.rpartition("/")[2], base_offset

@@ -44,13 +44,13 @@ class ReachableOffsetSearch:
 
     segments: list[RecoverySegment]
     log_end_offset: int
-    interval_by_base: Mapping[int, tuple[int, int]]
+    offset_interval_by_base: Mapping[int, tuple[int, int]]
     """The offsets of each segment with a valid log and index; such a segment is not opened."""
     log_offsets_by_base: Mapping[int, LogOffsets]
     """The batches that kfmt finds in each of the other logs, by base offset."""
     malformed_positions_by_base: Mapping[int, frozenset[int]]
     """Positions of batches with a known fault other than the checksum, by the log's base offset."""
-    _seeks_by_base: dict[int, _SegmentSeeks] = field(default_factory=dict)
+    _search_by_base_offset: dict[int, _SegmentSearch] = field(default_factory=dict)
 
     def find_reachable_offsets(self, log_start_offset: int) -> OffsetIntervals:
         """The offsets that consumers receive."""
@@ -68,19 +68,19 @@ class ReachableOffsetSearch:
             reachable_intervals += self._iter_delivered_intervals(i, [(low_target, high_target)])
         return merge_intervals(reachable_intervals)
 
-    def find_sequential_offsets(self, log_start_offset: int) -> OffsetIntervals:
+    def find_offsets_of_lower_fetches(self, log_start_offset: int) -> OffsetIntervals:
         """The offsets that consumers receive because a fetch that began at a lower offset also
         contains them, even if a seek to them leads elsewhere: a segment whose offsets reach into
         the next one is sent completely."""
         delivered_intervals: OffsetIntervals = []
         for segment, next_segment in pairwise(self.segments):
-            low_target, high_target = (
+            first_target_offset, last_target_offset = (
                 max(segment.base_offset, log_start_offset),
                 next_segment.base_offset - 1,
             )
-            if low_target <= high_target:
+            if first_target_offset <= last_target_offset:
                 delivered_intervals += self._find_delivered_beyond_range(
-                    segment, low_target, high_target
+                    segment, first_target_offset, last_target_offset
                 )
         return merge_intervals(delivered_intervals)
 
@@ -92,7 +92,7 @@ class ReachableOffsetSearch:
             requested_targets = merge_intervals(requested_targets)
             if not requested_targets:
                 return
-            interval = self.interval_by_base.get(segment.base_offset)
+            interval = self.offset_interval_by_base.get(segment.base_offset)
             if interval is not None:
                 contained_first, contained_last = interval
                 yield from (
@@ -107,7 +107,7 @@ class ReachableOffsetSearch:
             remaining_targets: OffsetIntervals = []
             for low_target, high_target in requested_targets:
                 try:
-                    delivered_intervals, unanswered_targets = self._segment_seeks(
+                    delivered_intervals, unanswered_targets = self._search_of_segment(
                         segment
                     ).find_delivered_intervals(low_target, high_target)
                 except StartError:  # the segment cannot be searched
@@ -117,24 +117,24 @@ class ReachableOffsetSearch:
             requested_targets = remaining_targets
 
     def _find_delivered_beyond_range(
-        self, segment: RecoverySegment, low_target: int, high_target: int
+        self, segment: RecoverySegment, first_target_offset: int, last_target_offset: int
     ) -> OffsetIntervals:
         """The offsets above high that a fetch of low..high from a segment also contains, if the
         segment reaches into the next one."""
-        interval = self.interval_by_base.get(segment.base_offset)
-        if interval is not None and interval[1] <= high_target:
+        offset_interval = self.offset_interval_by_base.get(segment.base_offset)
+        if offset_interval is not None and offset_interval[1] <= last_target_offset:
             return []
-        seeks = self._segment_seeks(segment)
+        segment_search = self._search_of_segment(segment)
         try:
-            return seeks.find_offsets_beyond(low_target, high_target) + seeks.find_offsets_beyond(
-                high_target, high_target
-            )
+            return segment_search.find_offsets_beyond(
+                first_target_offset, last_target_offset
+            ) + segment_search.find_offsets_beyond(last_target_offset, last_target_offset)
         except StartError:  # the segment cannot be searched
             return []
 
-    def _segment_seeks(self, segment: RecoverySegment) -> _SegmentSeeks:
-        seeks = self._seeks_by_base.get(segment.base_offset)
-        if seeks is None:
+    def _search_of_segment(self, segment: RecoverySegment) -> _SegmentSearch:
+        segment_search = self._search_by_base_offset.get(segment.base_offset)
+        if segment_search is None:
             log_offsets = self.log_offsets_by_base.get(segment.base_offset) or LogOffsets(
                 segment.base_offset
             )
@@ -154,13 +154,13 @@ class ReachableOffsetSearch:
                 for batch in log_offsets.batches
                 if batch.position not in suspect_positions
             }
-            seeks = self._seeks_by_base[segment.base_offset] = _SegmentSeeks(
+            segment_search = self._search_by_base_offset[segment.base_offset] = _SegmentSearch(
                 segment, first_offset_by_position, sorted(suspect_positions)
             )
-        return seeks
+        return segment_search
 
 
-class _SegmentSeeks:
+class _SegmentSearch:
     """Seeks in one segment. first_offset_by_position: the first offset of each batch that is
     delivered completely. suspects: the sorted positions of faults."""
 

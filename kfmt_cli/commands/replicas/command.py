@@ -117,7 +117,7 @@ class OfflineCluster:
         )
 
     @property
-    def newest_metadata_key(self) -> tuple[int, int]:
+    def newest_metadata_recency(self) -> tuple[int, int]:
         """The `recency_key` of the newest metadata log of the cluster."""
         same_cluster_nodes = (
             node
@@ -135,17 +135,19 @@ class ReplicasCommand:
     jobs: int = 1
     decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
 
-    def compare_paths(self, paths: tuple[str, ...], order_texts: Sequence[str]) -> OfflineCluster:
+    def compare_paths(
+        self, paths: tuple[str, ...], start_order_texts: Sequence[str]
+    ) -> OfflineCluster:
         """Compare the replicas under some paths; raises UsageError, InputError."""
         check_command = CheckCommand(
             self.run, self.jobs, self.decompression_limit, needs_fingerprints=True
         )
         return self.compare_checked_replicas(
-            check_command.check_paths(paths, is_one_broker=False), order_texts
+            check_command.check_paths(paths, is_one_broker=False), start_order_texts
         )
 
     def compare_checked_replicas(
-        self, check_results: CheckResults, order_texts: Sequence[str] = ()
+        self, check_results: CheckResults, start_order_texts: Sequence[str] = ()
     ) -> OfflineCluster:
         """Compare the replicas that `check` found; raises UsageError, InputError."""
         read_errors: list[InputError] = []
@@ -164,9 +166,9 @@ class ReplicasCommand:
             node_ids = {node.node_id for node in nodes if node.node_id is not None}
             start_orders = [
                 parse_order(order_text, node_ids)
-                for order_text in order_texts or default_order_texts(predictor.broker_ids)
+                for order_text in start_order_texts or default_order_texts(predictor.broker_ids)
             ]
-        elif order_texts:
+        elif start_order_texts:
             raise UsageError("--order needs the metadata log: name the controllers' directories")
         partitions = [
             self._compare_partition(

@@ -83,7 +83,7 @@ def _directory_rows(node: ClusterNode, cluster: OfflineCluster) -> Iterator[Row]
             "metadata_end_offset": None if cluster_image is None else cluster_image.log_end_offset,
             "metadata_epoch": None if cluster_image is None else cluster_image.last_epoch,
             "metadata_is_newest": cluster_image is not None
-            and cluster_image.recency_key == cluster.newest_metadata_key,
+            and cluster_image.recency_key == cluster.newest_metadata_recency,
             "why_not": node.absence_reason,
         }
 

@@ -179,7 +179,7 @@ class PageCollector:
         stat_command = StatCommand(
             run,
             (BY_PARTITION, BY_TOPIC),
-            trials=tuple(map(CodecTrial, COMPRESSORS)),
+            codec_trials=tuple(map(CodecTrial, COMPRESSORS)),
             jobs=self.jobs,
             decompression_limit=self.decompression_limit,
             shows_shapes=True,

@@ -72,7 +72,7 @@ class StatCommand:
     """Levels of rows; people see the first."""
     deep: bool = False
     """Also read records."""
-    trials: tuple[CodecTrial, ...] = ()
+    codec_trials: tuple[CodecTrial, ...] = ()
     """Codecs to try."""
     shows_histograms: bool = False
     """Also show people the distribution of batches."""
@@ -102,7 +102,7 @@ class StatCommand:
         """Show the statistics of everything under some paths."""
         run = self.run
         accepts_stdin = (
-            not self.trials and not self.selection.needs_logs and self.sample_bytes is None
+            not self.codec_trials and not self.selection.needs_logs and self.sample_bytes is None
         )
         partitions = find_partitions(
             paths, run.report_input_error, run.sink.write_to_stderr, accepts_stdin=accepts_stdin
@@ -157,7 +157,7 @@ class StatCommand:
                     self.current_time_ms,
                     always_has_lines=len(statistics_by_subject) > 1,
                 )
-        try_codecs(self.run, self.trials, partitions, self.decompression_limit, self.trial_bytes)
+        try_codecs(run, self.codec_trials, partitions, self.decompression_limit, self.trial_bytes)
 
     def _summarize_logs(
         self, selected_logs: list[tuple[Partition, InputFile, Selection]], log_sizes: list[int]

@@ -23,7 +23,7 @@ from kfmt_cli.spark.lake.lake_table import APPEND_MODE, InputObservations, LakeT
 from kfmt_cli.spark.lake.table_formats import TargetTables
 from kfmt_cli.spark.selections import find_selections_in_tasks, selections_by_directory
 from kfmt_cli.spark.split_processing import process_job_splits
-from kfmt_cli.spark.stored_options import payload_values, rc1_text, record_filter_values
+from kfmt_cli.spark.stored_options import rc1_text, record_filter_values, stored_payload_formats
 
 MAX_LISTED_INPUTS = 10  # inputs that a dry run lists
 
@@ -83,7 +83,7 @@ def create_export_job(context: JobContext, lake_options: LakeOptions) -> JobDefi
         "table": asdict(target_tables) if (target_tables := find_target_tables(context)) else None,
         "offsets": [selection.first_offset, selection.last_offset],
         "times": [selection.first_time, selection.last_time],
-        "payloads": payload_values(request.payload_declarations),
+        "payloads": stored_payload_formats(request.payload_declarations),
         "match": record_filter_values(selection.record_filter),
         "last": selection_options.n_last_records,
         "committed": selection_options.only_committed,

@@ -79,10 +79,10 @@ def iter_match_tables(
         if len(batch_indexes):
             yield _create_batch_matches(block, batch_indexes)
         return
-    for run_block, records in selection.iter_candidate_runs(block, decompression_limit):
-        record_indexes = np.flatnonzero(selection.record_mask(run_block, records))
+    for batch_run, records in selection.iter_candidate_runs(block, decompression_limit):
+        record_indexes = np.flatnonzero(selection.record_mask(batch_run, records))
         if len(record_indexes):
-            yield _create_record_matches(run_block, records, record_indexes)
+            yield _create_record_matches(batch_run, records, record_indexes)
 
 
 def _create_batch_matches(block: Block, batch_indexes: IntArray) -> Table:
