@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.errors import UsageError, unknown_name_error
 from kfmt_cli.rows.log_tables import BatchTable
@@ -78,9 +79,10 @@ def parse_batch_filter(text: str) -> BatchFilter:
                 raise unknown_name_error("codec", term_value, CODEC_NAMES)
             value_by_field["codec"] = term_value
         elif term_name == "producer" and equals_sign:
-            if not term_value.lstrip("-").isdigit():
+            producer_id = parse_int(term_value)
+            if producer_id is None:
                 raise UsageError(f"producer={term_value}: a producer id is a number")
-            value_by_field["producer_id"] = int(term_value)
+            value_by_field["producer_id"] = producer_id
         elif flag_name in BATCH_FLAG_NAMES and not equals_sign:
             value_by_field[flag_name] = not term_name.startswith("-")
         else:

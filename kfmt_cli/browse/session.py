@@ -15,6 +15,7 @@ from kfmt_cli.browse.log_search import SearchHit, SearchTerm
 from kfmt_cli.browse.partition_checks import NodeCheckResult
 from kfmt_cli.browse.selected_batch import SelectedBatch
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.times import parse_time_ms
 from kfmt_cli.disk.directory_listing import file_topic, list_directory
@@ -46,12 +47,12 @@ def parse_go_to_target(text: str) -> GoToTarget:
     try:
         if digits.startswith("0x"):
             return GoToTarget(GO_TO_BYTE, int(digits, 16))
-        if compact_text != digits and not digits.startswith("-"):
-            return GoToTarget(GO_TO_BYTE, int(digits))
-        if compact_text != digits:
+        number = parse_int(digits)
+        if compact_text != digits and (number is None or number < 0):
             raise ValueError
-        if compact_text.isdigit():
-            return GoToTarget(GO_TO_OFFSET, int(compact_text))
+        if number is not None and number >= 0:
+            kind = GO_TO_OFFSET if compact_text == digits else GO_TO_BYTE
+            return GoToTarget(kind, number)
     except ValueError:
         raise UsageError(f"{text!r} is not a byte position such as b7702 or 0x1e16") from None
     return GoToTarget(GO_TO_TIME, parse_time_ms("a time", text.strip()))

@@ -13,6 +13,7 @@ import click
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.version import KAFKA_VERSIONS, OLDEST_VERSION, version_from_option
 from kfmt_cli.cli import completion
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.parallel import available_cores
 from kfmt_cli.core.urls import normalize_path, strip_file_scheme
 from kfmt_cli.errors import UsageError
@@ -62,9 +63,10 @@ class ByteSizeType(_IntType):
         factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(digits[-1:], 1)
         if factor > 1:
             digits = digits[:-1]
-        if not digits.isascii() or not digits.isdigit() or int(digits) == 0:
+        number = parse_int(digits)
+        if number is None or number < 1:
             self.fail(f"{value!r} is not a size (examples: 1048576, 64M, 1G)", param, ctx)
-        return int(digits) * factor
+        return number * factor
 
 
 def parse_input_path(path: str) -> str:

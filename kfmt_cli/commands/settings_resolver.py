@@ -17,6 +17,7 @@ from kfmt_cli.broker.topic_settings import (
     overridden_fields,
     parse_cleanup_policy,
 )
+from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.directory_listing import list_directory
 from kfmt_cli.disk.file_access import is_directory
@@ -168,8 +169,9 @@ def read_index_interval_bytes(partition_path: Path) -> int:
     topic, _ = parse_topic_partition(directory.name)
     for properties in (properties_by_topic.get(topic or "", {}), properties_by_topic.get("", {})):
         for setting_name in ("index.interval.bytes", "log.index.interval.bytes"):
-            if properties.get(setting_name, "").isdigit():
-                return int(properties[setting_name])
+            interval_bytes = parse_java_int(properties.get(setting_name, "").strip())
+            if interval_bytes is not None and interval_bytes >= 0:
+                return interval_bytes
     return DEFAULT_INDEX_INTERVAL_BYTES
 
 

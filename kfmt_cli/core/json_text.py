@@ -12,6 +12,15 @@ _UNSAFE_CHARACTERS = re.compile(
 )
 
 
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text from a file; raises ValueError, also if it is too deep for Python's
+    parser."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("too many levels of arrays and objects") from None
+
+
 def json_text(value: object) -> str:
     """A value as JSON that is safe to print.
 

@@ -6,9 +6,10 @@ import re
 import time
 from datetime import datetime, timedelta, timezone
 
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.errors import UsageError
 
-_RELATIVE_TIME_PATTERN = re.compile(r"now(?:-(\d+)([smhd]))?")
+_RELATIVE_TIME_PATTERN = re.compile(r"now(?:-([0-9]{1,12})([smhd]))?")
 _SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 YEAR_10000_MS = 253_402_300_800_000
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -28,8 +29,8 @@ def parse_time_ms(option_name: str, text: str) -> int:
     if (match := _RELATIVE_TIME_PATTERN.fullmatch(text)) is not None:
         seconds = int(match[1] or 0) * _SECONDS_BY_UNIT.get(match[2] or "s", 1)
         return now_ms() - 1000 * seconds
-    if text.lstrip("-").isdigit():
-        return int(text)
+    if (time_ms := parse_int(text)) is not None:
+        return time_ms
     try:
         parsed_time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
@@ -46,7 +47,8 @@ def format_time(time_ms: int) -> str:
         utc_time = _UNIX_EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
         return f"{time_ms} ms"
-    return f"{utc_time:%Y-%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
+    # glibc does not pad %Y.
+    return f"{utc_time.year:04}-{utc_time:%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
 
 
 def format_interval_end(time_ms: int) -> str:

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from kfmt_cli.core.compressed_files import compressed_suffix
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.source import STDIN_PATH
 from kfmt_cli.core.urls import format_display_name, is_local
 from kfmt_cli.disk.directory_listing import (
@@ -271,8 +272,8 @@ def _exclude_local_files(
 
 def _has_min_offset(file_name: str, min_offset: int) -> bool:
     """Whether a file's name begins with an offset of at least `min_offset`."""
-    offset_text = file_name.partition(".")[0]
-    return offset_text.isdigit() and int(offset_text) >= min_offset
+    offset = parse_int(file_name.partition(".")[0])
+    return offset is not None and offset >= min_offset
 
 
 def _iter_resolved_paths(

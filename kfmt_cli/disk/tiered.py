@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import IO, ClassVar
 
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.source import BytesSource, Source
 from kfmt_cli.core.urls import format_display_name
@@ -346,9 +347,9 @@ def _merge_epoch_checkpoints(left: bytes, right: bytes) -> bytes:
     start_offset_by_epoch: dict[int, int] = {}
     for checkpoint_bytes in (left, right):
         for line in checkpoint_bytes.split(b"\n")[2:]:
-            columns = line.split()
-            if len(columns) == 2 and all(column.isdigit() for column in columns):
-                epoch, start_offset = map(int, columns)
+            numbers = [parse_int(column.decode(errors="replace")) for column in line.split()]
+            if len(numbers) == 2 and None not in numbers:
+                epoch, start_offset = (number or 0 for number in numbers)
                 start_offset_by_epoch[epoch] = min(
                     start_offset, start_offset_by_epoch.get(epoch, start_offset)
                 )

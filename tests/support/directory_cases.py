@@ -145,6 +145,10 @@ def _meta() -> Iterator[Case]:
     reserved = "directory.id=AAAAAAAAAAAAAAAAAAAAAQ"
     yield Case("a reserved directory.id", _edit(file, "^directory.id=.*$", reserved))
     yield Case("a directory.id that is none", _edit(file, "^directory.id=.*$", "directory.id=x"))
+    for form, text in _IDS_OF_OTHER_FORMS.items():
+        yield Case(
+            f"a directory.id {form}", _edit(file, "^directory.id=.*$", f"directory.id={text}")
+        )
     yield Case("no directory.id", _edit(file, "^directory.id=.*$", ""))
     unknown = "directory.id=5ddddddddddddddddddddA"
     yield Case("another directory.id", _edit(file, "^directory.id=.*$", unknown))
@@ -155,12 +159,22 @@ def _meta() -> Iterator[Case]:
     yield Case("a sign before node.id", _edit(file, "^node.id=.*$", "node.id=+1"))
     yield Case("a large node.id", _edit(file, "^node.id=.*$", "node.id=4294967297"))
     yield Case("an escaped node.id", _edit(file, "^node.id=.*$", r"node.id=\\u0031"))
+    yield Case("a node.id in Arabic digits", _edit(file, "^node.id=.*$", r"node.id=\\u0661"))
     yield Case("half an escape", _edit(file, "^node.id=.*$", r"node.id=1\nanswer=\\u12"))
     yield Case("a space after the version", _edit(file, "^version=.*$", "version=1 "))
     yield Case("lines that end with a return", _edit(file, "\n", "\r"))
     yield Case("Latin-1 in meta.properties", _bytes(file, b"#", b"#\xe4"))
     yield Case("Latin-1 in cluster.id", _bytes(file, b"cluster.id=", b"cluster.id=\xe4"))
     yield Case("a space after directory.id", _edit(file, "^(directory.id=.*)$", r"\1 "))
+
+
+# Texts that some readers of base64 take for an id of 16 bytes, and that Kafka refuses.
+_IDS_OF_OTHER_FORMS = {
+    "of plain base64": "Id4qCpYkZMw8zR87hsZy+Q",
+    "with half its padding": "Id4qCpYkZMw8zR87hsZy-Q=",
+    "with text after it": "Id4qCpYkZMw8zR87hsZy-Q!!!!",
+    "with hyphens": "21de2a0a-9624-64cc-3ccd-1f3b86c672f9",
+}
 
 
 def _partition_metadata() -> Iterator[Case]:
@@ -170,6 +184,10 @@ def _partition_metadata() -> Iterator[Case]:
     yield Case("partition.metadata empty", _write(file, ""))
     yield Case("partition.metadata garbage", _write(file, b"\x00\x01garbage"))
     yield Case("partition.metadata a zero id", _write(file, zero))
+    for form, text in _IDS_OF_OTHER_FORMS.items():
+        yield Case(
+            f"partition.metadata an id {form}", _write(file, f"version: 0\ntopic_id: {text}")
+        )
     yield Case(
         "partition.metadata another id", _edit(file, "^topic_id: .*", f"topic_id: {OTHER_ID}")
     )

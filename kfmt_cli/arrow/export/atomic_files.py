@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kfmt_cli.core.file_systems import file_system_and_path, first_error_line
+from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.small_objects import fetch_object
 from kfmt_cli.core.stores import request_with_retries
 from kfmt_cli.core.urls import is_local, strip_file_scheme
@@ -113,7 +114,7 @@ def read_file_bytes(path: str) -> bytes | None:
 def read_json_file(path: str) -> Any | None:
     """The content of a JSON file, None if it is missing or incomplete; raises InputError."""
     try:
-        return json.loads(read_file_bytes(path) or b"")
+        return parse_json(read_file_bytes(path) or b"")
     except ValueError:
         return None
 

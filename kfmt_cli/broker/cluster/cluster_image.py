@@ -13,6 +13,7 @@ from kfmt_cli.broker.cluster.election import PartitionLeadership
 from kfmt_cli.broker.start.metadata_files import metadata_snapshots, read_voter_ids
 from kfmt_cli.broker.start.metadata_replay import replay_metadata_log
 from kfmt_cli.broker.version import METADATA_VERSION_FEATURE
+from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
@@ -221,14 +222,14 @@ def _add_partition_registration(
     topic_settings = dict(settings_by_resource.get(("BROKER", ""), {})) | dict(
         settings_by_resource.get(("TOPIC", topic), {})
     )
-    min_isr = topic_settings.get(MIN_ISR_SETTING, "1")
+    min_isr = parse_java_int(topic_settings.get(MIN_ISR_SETTING, "1").strip())
     leadership = PartitionLeadership(
         tuple(row_values["replicas"]),
         tuple(row_values["isr"]),
         tuple(row_values.get("eligible_leader_replicas") or ()),
         tuple(row_values.get("last_known_elr") or ()),
         row_values["leader"],
-        int(min_isr) if min_isr.isdigit() else 1,
+        max(min_isr or 1, 1),
         topic_settings.get(UNCLEAN_ELECTION_SETTING, "false").strip().lower() == "true",
     )
     image.registration_by_partition[topic, partition] = PartitionRegistration(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.disk.kinds.checkpoint import MAX_CHECKPOINT_BYTES
 from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
 
@@ -16,7 +17,6 @@ LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 EPOCH_COLUMN_BITS, OFFSET_COLUMN_BITS = (32, 64), (0, 32, 64)
 _LINE_BREAK_PATTERN = re.compile(r"\r\n|\r|\n")
 _WHITESPACE_PATTERN = re.compile(r"[ \t\n\x0b\f\r]+")
-_INTEGER_PATTERN = re.compile(r"[+-]?[0-9]+\Z")
 
 
 class CheckpointError(Exception):
@@ -71,8 +71,8 @@ def _parse_int32(file: InputFile, line: str) -> int:
 
 
 def _parse_int(file: InputFile, number_text: str, n_bits: int) -> int:
-    number = int(number_text) if _INTEGER_PATTERN.match(number_text) else None
-    if number is None or not -(1 << (n_bits - 1)) <= number < 1 << (n_bits - 1):
+    number = parse_java_int(number_text, n_bits)
+    if number is None:
         raise CheckpointNumberError(f"{file.name}: {quote_content(number_text)} is not a number")
     return number
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.core.uuids import parse_uuid
 from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
 from kfmt_cli.disk.kinds.properties import (
@@ -19,7 +20,6 @@ from kfmt_cli.disk.kinds.properties import (
 )
 from kfmt_cli.errors import InputError
 
-_INTEGER_PATTERN = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _FIELD_SEPARATOR = re.compile(r":\s+")
 _N_RESERVED_IDS = 100  # the lowest ids
 
@@ -53,9 +53,9 @@ def read_meta_properties(file: InputFile) -> MetaProperties:
     value_by_setting = {name: str(value) for _, name, value in parsed_lines}
     if syntax_errors:
         return MetaProperties(problem=f"{file.name}: {syntax_errors[0]}")
-    version = _parse_int32(value_by_setting.get("version", "0").strip())
+    version = parse_java_int(value_by_setting.get("version", "0").strip())
     node_id_setting = "broker.id" if version == 0 else "node.id"
-    node_id = _parse_int32(value_by_setting.get(node_id_setting))
+    node_id = parse_java_int(value_by_setting.get(node_id_setting, ""))
     directory_id = value_by_setting.get("directory.id")
     problem = None
     if version not in (0, 1):
@@ -72,13 +72,6 @@ def read_meta_properties(file: InputFile) -> MetaProperties:
     return MetaProperties(
         False, version, value_by_setting.get("cluster.id"), node_id, directory_id, full_problem
     )
-
-
-def _parse_int32(number_text: str | None) -> int | None:
-    if number_text is None or _INTEGER_PATTERN.match(number_text) is None:
-        return None
-    number = int(number_text)
-    return number if -(1 << 31) <= number < 1 << 31 else None
 
 
 def _find_directory_id_problem(id_text: str) -> str | None:
@@ -105,7 +98,7 @@ def parse_topic_id(file: InputFile, data: bytes) -> bytes:
     if not lines:
         raise StartError(f"{file.name}: the file is empty")
     version_fields = _FIELD_SEPARATOR.split(lines[0])
-    version_number = _parse_int32(version_fields[1]) if len(version_fields) == 2 else None
+    version_number = parse_java_int(version_fields[1]) if len(version_fields) == 2 else None
     if version_number is None:
         raise StartError(
             f"{file.name}: {quote_content(lines[0])} is not a version line", is_offline=True

@@ -7,7 +7,6 @@ Source: `kafka.raft.KafkaMetadataLog`, `org.apache.kafka.snapshot.RecordsSnapsho
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 
@@ -20,6 +19,8 @@ from kfmt_cli.broker.start.stored_batches import (
     is_batch_valid,
     iter_stored_batches,
 )
+from kfmt_cli.core.integers import parse_int
+from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND, QUORUM_STATE_KIND
@@ -82,7 +83,7 @@ def metadata_snapshots(directory: DirectoryListing) -> list[InputFile]:
 def snapshot_end_offset(snapshot: InputFile) -> int | None:
     """The end offset of a KRaft snapshot, from its name; None for bootstrap.checkpoint."""
     offset_text = snapshot.path.rpartition("/")[2].partition("-")[0]
-    return int(offset_text) if offset_text.isdigit() else None
+    return parse_int(offset_text)
 
 
 def iter_file_problems(
@@ -152,7 +153,7 @@ def read_voter_ids(directory: DirectoryListing) -> list[int | None]:
     or malformed, or names no voters. Raises InputError."""
     for file_name in QUORUM_STATE_KIND.names.intersection(directory.regular_files):
         with suppress(ValueError, TypeError, AttributeError):
-            quorum_state = json.loads(
+            quorum_state = parse_json(
                 read_small_file(directory.input_file(file_name), _MAX_READ_BYTES)
             )
             return [_parse_voter_id(voter) for voter in quorum_state.get("currentVoters", ())]

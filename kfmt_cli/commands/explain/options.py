@@ -9,6 +9,7 @@ import click
 from kfmt_cli.cli import completion
 from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import CommonOptions, common_options, parse_input_path
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.errors import UsageError
 
 
@@ -76,7 +77,7 @@ def explain(
 def _parse_duration_ms(text: str) -> int:
     """Parse a duration such as 20, 20ms or 3s into milliseconds; raises UsageError."""
     for unit, unit_ms in (("ms", 1), ("s", 1000), ("", 1)):
-        digits = text.removesuffix(unit)
-        if (unit == "" or digits != text) and digits.isdigit():
-            return int(digits) * unit_ms
+        number = parse_int(text.removesuffix(unit)) if text.endswith(unit) else None
+        if number is not None and number >= 0:
+            return number * unit_ms
     raise UsageError(f"{text!r}: not a duration such as 20ms or 3s")

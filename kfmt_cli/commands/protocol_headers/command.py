@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.field import BYTE_UNIT
 from kfmt_cli.core.layout.layout import Layout
@@ -282,11 +283,8 @@ def parse_api(name_or_key: str | None) -> ApiSpec | None:
     """The API with this name or key; None for None. Raises UsageError."""
     if name_or_key is None:
         return None
-    api = (
-        API_BY_KEY.get(int(name_or_key))
-        if name_or_key.isdigit()
-        else API_BY_NAME.get(name_or_key.lower())
-    )
+    api_key = parse_int(name_or_key)
+    api = API_BY_NAME.get(name_or_key.lower()) if api_key is None else API_BY_KEY.get(api_key)
     if api is None:
         raise UsageError(f"{name_or_key!r}: not a Kafka request, by number or by name")
     return api

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kfmt_cli.broker.cluster.cluster_image import read_metadata_end_and_epoch
 from kfmt_cli.broker.start.metadata_replay import replay_undamaged_metadata
 from kfmt_cli.commands.replay.sources import ReplaySource
+from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.disk.directory_listing import DirectoryListing, list_directory
 from kfmt_cli.disk.file_access import is_directory
 from kfmt_cli.disk.partitions import Partition
@@ -41,8 +42,8 @@ class TopicPlan:
             message = f"replication factor {n_brokers} instead of {self.replication_factor}"
             self.differences.append(f"{message}: the cluster has too few brokers")
             self.replication_factor = n_brokers
-        min_isr = self.settings.get("min.insync.replicas", "")
-        if min_isr.isdigit() and 0 < self.replication_factor < int(min_isr):
+        min_isr = parse_java_int(self.settings.get("min.insync.replicas", "").strip())
+        if min_isr is not None and 0 < self.replication_factor < min_isr:
             self.differences.append(f"min.insync.replicas {self.replication_factor}, not {min_isr}")
             self.settings["min.insync.replicas"] = str(self.replication_factor)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, OFF
 from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.commands.check.check_results import CheckResults
 from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
+from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import DirectoryListing, classify_file
@@ -175,7 +175,7 @@ class ClusterNode:
             marker_content = read_small_file(
                 classify_file(marker_path, format_display_name(marker_path)), _MAX_MARKER_BYTES
             )
-            return int(json.loads(marker_content).get("brokerEpoch", NO_BROKER_EPOCH))
+            return int(parse_json(marker_content).get("brokerEpoch", NO_BROKER_EPOCH))
         return NO_BROKER_EPOCH  # before 3.7, the file is empty
 
 

@@ -24,6 +24,7 @@ from kfmt_cli.broker.start.offset_intervals import (
 )
 from kfmt_cli.commands.replicas.branches import ReplicaBranches
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, replica_by_broker
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.errors import UsageError
 
 _MIN_FENCING_LEVEL = 22  # the first feature level of Kafka 4.0
@@ -63,10 +64,10 @@ def parse_order(text: str, node_ids: Set[int]) -> StartOrder:
     hint = "write broker ids as in 1,2,3 (in turn), 1+2+3 (together), 2!,1 (an unclean election)"
     stages: list[StartStage] = []
     for stage_text in text.replace(" ", "").split(","):
-        id_texts = stage_text.removesuffix("!").split("+")
-        if not all(id_text.isdecimal() for id_text in id_texts):
+        numbers = map(parse_int, stage_text.removesuffix("!").split("+"))
+        stage_broker_ids = tuple(-1 if number is None else number for number in numbers)
+        if min(stage_broker_ids) < 0:
             raise UsageError(f"--order {text}: {stage_text!r} is not a valid stage; {hint}")
-        stage_broker_ids = tuple(map(int, id_texts))
         for broker_id in stage_broker_ids:
             if broker_id not in node_ids:
                 known_ids_text = ", ".join(map(str, sorted(node_ids))) or "none"

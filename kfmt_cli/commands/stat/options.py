@@ -9,6 +9,7 @@ import click
 from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import ByteSizeType, CommonOptions, common_options, paths_argument
 from kfmt_cli.cli.selection_options import add_selection_options
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.errors import UsageError, unknown_name_error
 
 if TYPE_CHECKING:
@@ -122,14 +123,10 @@ def _parse_codec_trial(codec_text: str) -> CodecTrial:
         raise unknown_name_error("codec", codec_name, COMPRESSORS)
     if not separator:
         return CodecTrial(codec_name)
-    level_range = COMPRESSION_LEVELS.get(codec_name)
-    if (
-        level_range is None
-        or not level_text.lstrip("-").isdigit()
-        or int(level_text) not in level_range
-    ):
+    level_range, level = COMPRESSION_LEVELS.get(codec_name), parse_int(level_text)
+    if level_range is None or level is None or level not in level_range:
         levels_text = (
             "none" if level_range is None else f"{level_range.start} to {level_range.stop - 1}"
         )
         raise UsageError(f"--what-if {codec_text}: {codec_name} supports levels {levels_text}")
-    return CodecTrial(codec_name, int(level_text))
+    return CodecTrial(codec_name, level)

@@ -67,6 +67,10 @@ class UuidWireType:
 
     def encode(self, value: Value) -> bytes:
         assert isinstance(value, str)
+        if len(value) == 36:  # with hyphens
+            import uuid
+
+            return uuid.UUID(value).bytes
         return parse_uuid(value)
 
 

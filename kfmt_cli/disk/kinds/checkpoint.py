@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import accumulate
 from pathlib import PurePath
 
+from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.wire_types import IntegerWireType
@@ -141,11 +142,10 @@ def _parse_line(layout: Layout, line: bytes) -> list[str | int] | None:
         if not isinstance(field.type, IntegerWireType):
             column_values.append(value_text)
             continue
-        try:
-            column_values.append(int(value_text))
-            field.type.encode(column_values[-1])
-        except (ValueError, OverflowError):  # not a number, or too large
+        number = parse_java_int(value_text, 8 * field.type.size)
+        if number is None:
             return None
+        column_values.append(number)
     return column_values
 
 

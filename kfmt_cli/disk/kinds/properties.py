@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.integers import parse_java_int
+from kfmt_cli.core.json_text import json_text, parse_json
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol_types import DeclaredListType, UuidType
@@ -127,12 +128,12 @@ def _parse_value(field: Field, value: object) -> str | int | None:
     if isinstance(field.type, DeclaredListType):
         return json_text(_with_snake_case_names(value))
     if isinstance(field.type, IntegerWireType):
-        parsed_value = int(str(value))
-        if parsed_value.bit_length() >= 8 * field.type.size:
+        number = parse_java_int(str(value), 8 * field.type.size)
+        if number is None:
             raise ValueError(value)
-        return parsed_value
-    if field.type is UuidType and len(parse_uuid(str(value))) != 16:
-        raise ValueError(value)
+        return number
+    if field.type is UuidType:
+        parse_uuid(str(value))
     return str(value)
 
 
@@ -210,7 +211,7 @@ def _unescape(match: re.Match[str]) -> str:
 def parse_json_object(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
     """One JSON object."""
     try:
-        json_value = json.loads(text)
+        json_value = parse_json(text)
     except ValueError as error:
         error_index = error.pos if isinstance(error, json.JSONDecodeError) else 0
         report_malformed(len(text[:error_index].encode()), f"not JSON: {error}")
