@@ -119,7 +119,7 @@ def decode_payloads(
                     _malformed_payload_finding(block, records, row, name, payload)
                 )
             payload_text = (
-                format_message(payload.json_values) if as_text else json_text(payload.json_values)
+                format_message(payload) if as_text else json_text(payload.json_values)
             ).encode()
             record_table.data[record_table.index_by_name[name] + np.arange(3), row] = (
                 payload_text_start,

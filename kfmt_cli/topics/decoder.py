@@ -46,6 +46,8 @@ class DecodedPayload:
     """The values of the message itself, as stored."""
     error: str | None = None
     """Why the bytes are malformed."""
+    has_symbols: bool = False
+    """Whether a JSON value NAME_name is the symbol of the number NAME, as with Layouts."""
 
     @property
     def message_name(self) -> str | None:

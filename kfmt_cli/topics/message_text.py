@@ -44,17 +44,18 @@ def decode_message(
         )
     if error is not None:
         json_values["note"] = error
-    return DecodedPayload(json_values, read_result.values, error)
+    return DecodedPayload(json_values, read_result.values, error, has_symbols=True)
 
 
-def format_message(json_values: dict[str, Any]) -> str:
+def format_message(payload: DecodedPayload) -> str:
     """A decoded key or value as one line of text."""
+    json_values = payload.json_values
     message_name = json_values.get("name")
     text_parts = [] if message_name is None else [_MESSAGE_NAME_SUFFIX.sub("", message_name)]
     if json_values.get("deletes") is not None:
         return f"deletes {json_values['deletes']}"
     if json_values.get("data") is not None:
-        text_parts.append(_format_members(json_values["data"]))
+        text_parts.append(_format_members(json_values["data"], payload.has_symbols))
     if "value" in json_values:  # in a declared format
         declared_value = json_values["value"]
         value_text = (
@@ -66,28 +67,35 @@ def format_message(json_values: dict[str, Any]) -> str:
     return " ".join(text_part for text_part in text_parts if text_part)
 
 
-def _format_members(member_by_name: dict[str, Any]) -> str:
-    numbers_with_names = {name for name in member_by_name if f"{name}_name" in member_by_name}
+def _format_members(member_by_name: dict[str, Any], has_symbols: bool) -> str:
+    """Members as text. has_symbols: a member NAME_name is the symbol of the number NAME, shown in
+    its place."""
+    numbers_with_names = {
+        name for name in member_by_name if has_symbols and f"{name}_name" in member_by_name
+    }
     value_by_name = {
         name: member_by_name[f"{name}_name"] if name in numbers_with_names else member_by_name[name]
         for name in member_by_name
     }
     omitted_names = {f"{name}_name" for name in numbers_with_names}
     return " ".join(
-        f"{name}={_format_member(value)}"
+        f"{name}={_format_member(value, has_symbols)}"
         for name, value in value_by_name.items()
         if name not in omitted_names
     )
 
 
-def _format_member(member: Any) -> str:
+def _format_member(member: Any, has_symbols: bool) -> str:
     if isinstance(member, dict):
-        return f"{{{_format_members(member)}}}"
+        return f"{{{_format_members(member, has_symbols)}}}"
     if isinstance(member, list):
-        return f"[{', '.join(map(_format_member, member))}]"
+        return f"[{', '.join(_format_member(element, has_symbols) for element in member)}]"
     if isinstance(member, str):
-        is_unquoted = member and member.isprintable() and not set(member) & set(' "{}[]')
-        return member if is_unquoted else f'"{member}"'  # the table escapes it if needed
+        if member and member.isprintable() and not set(member) & set(' "{}[]'):
+            return member
+        if '"' in member:
+            member = member.replace("\\", r"\\").replace('"', r"\"")
+        return f'"{member}"'  # the table escapes other characters if needed
     return json_text(member)
 
 

@@ -453,3 +453,14 @@ def test_a_folder_of_schemas_that_is_not_there_is_named(registry: Path) -> None:
     result = kfmt("dump", "--records", "--json", *options, log)
     notes = {row["decoded_value"]["note"] for row in of(result.rows, "record")}
     assert all("typo" in note for note in notes)
+
+
+def test_a_connectors_own_json_is_shown_whole(tmp_path: Path) -> None:
+    record = {
+        "key": json.dumps(["jdbc", {"server": "a"}]),
+        "value": json.dumps({"table": 1, "table_name": "orders"}),
+    }
+    directory = tmp_path / "connect-offsets-0"
+    assert kfmt("build", "-", directory, stdin=json.dumps(record).encode()).code == 0
+    output = kfmt("dump", "--records", directory).out
+    assert "table=1 table_name=orders" in output

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kfmt_cli.topics import find_decoder
+from kfmt_cli.topics.decoder import DecodedPayload
 from kfmt_cli.topics.message_text import format_message
 from kfmt_cli.topics.payloads import PAYLOAD_FORMATS, SchemaSource, read_json
 from kfmt_cli.topics.schemas import create_confluent_reader
@@ -80,8 +81,8 @@ def test_json_may_be_nested_two_hundred_levels_deep(data: bytes, is_read: bool) 
             "A list=[1, {b=null}] t=true",
         ),
         (
-            {"name": "A", "data": {"text": "a b", "empty": "", "x": 'q"'}},
-            'A text="a b" empty="" x="q""',
+            {"name": "A", "data": {"text": "a b", "empty": "", "x": 'q"', "y": 'x" b=\\"y'}},
+            r'A text="a b" empty="" x="q\"" y="x\" b=\\\"y"',
         ),
         ({"name": "A", "data": {"line": "a\nb", "brace": "{"}}, 'A line="a\nb" brace="{"'),
         ({"name": "A", "data": {"a": 1}, "note": "odd"}, "A a=1 (odd)"),
@@ -92,7 +93,13 @@ def test_json_may_be_nested_two_hundred_levels_deep(data: bytes, is_read: bool) 
     ],
 )
 def test_a_decoded_message_as_text(values: dict[str, Any], text: str) -> None:
-    assert format_message(values) == text
+    assert format_message(DecodedPayload(values, has_symbols=True)) == text
+
+
+def test_a_member_of_foreign_json_is_no_symbol_of_another() -> None:
+    values = {"name": "SourceOffset", "data": {"table": 1, "table_name": "orders"}}
+    payload = DecodedPayload(values)
+    assert format_message(payload) == "SourceOffset table=1 table_name=orders"
 
 
 @pytest.mark.parametrize(
