@@ -209,7 +209,7 @@ def failing(lake, run=0):
     def fails(request, pieces, to):
         from kfmt_cli.arrow.export.lake_options import _OpenExportFile
 
-        write, close = _OpenExportFile.write, _OpenExportFile.close
+        write, close = _OpenExportFile.write_rows, _OpenExportFile.close
         first = pieces[0]
         is_always = always in first.path
         how = None if is_always else way_to_fail(first)
@@ -217,16 +217,16 @@ def failing(lake, run=0):
             return work(request, pieces, to)
 
         def end(file, *rows):
-            is_second = file._output.table == "batches"
+            is_second = file._exported_file.table == "batches"
             (write if rows else close)(file, *rows)
             if is_second if is_always else how == (0 if rows else 1):
                 raise OSError(28, "No space left on device")
 
-        _OpenExportFile.write = _OpenExportFile.close = end
+        _OpenExportFile.write_rows = _OpenExportFile.close = end
         try:
             work(request, pieces, to)
         finally:
-            _OpenExportFile.write, _OpenExportFile.close = write, close
+            _OpenExportFile.write_rows, _OpenExportFile.close = write, close
         raise MemoryError("all is written")
 
     return fails

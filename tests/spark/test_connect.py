@@ -60,7 +60,7 @@ def check(request, pieces, to):
     time.sleep(100)
 
 check.__module__ = "__main__"
-verify.check_for_job = check
+verify.check_splits_for_job = check
 main()
 """
 
