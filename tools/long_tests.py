@@ -24,6 +24,29 @@ KEPT = (
     "tests/spark/test_jobs.py::test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more",
     "tests/spark/test_spark.py::test_records_over_spark_are_those_of_dump[kafka-3.9.1-broker2]",
     "tests/spark/test_stream.py::test_a_query_that_is_restarted_has_every_record_once",
+    # Without these, the default tests cover less of their rooms than tools/coverage_rooms wants.
+    "tests/arrow/test_lake.py::test_a_dry_run_does_nothing",
+    "tests/arrow/test_lake.py::test_both_exports_have_the_same_rows",
+    "tests/arrow/test_lake.py::test_lakes_take_the_files_as_they_are",
+    "tests/arrow/test_lake.py::test_the_manifest_accounts_for_every_record",
+    "tests/arrow/test_lake.py::test_values_are_decoded_into_a_column",
+    "tests/browse/test_browse.py::test_a_directory_says_what_is_in_it_and_what_is_damaged",
+    "tests/browse/test_browse.py::test_enter_leads_to_records_and_fields_and_escape_back",
+    "tests/browse/test_browse.py::test_help_has_every_key",
+    "tests/browse/test_browse.py::test_home_and_end_and_pages",
+    "tests/browse/test_browse.py::test_pictures[check-80x24-dark]",
+    "tests/browse/test_browse.py::test_pictures[help-80x24-dark]",
+    "tests/browse/test_browse.py::test_the_mouse_selects_and_opens",
+    "tests/browse/test_browse.py::test_the_tree_is_walked_with_keys",
+    "tests/browse/test_browse.py::test_without_a_terminal_the_first_screen_is_printed",
+    "tests/browse/test_browse_files.py::test_a_growing_file_is_followed",
+    "tests/browse/test_browse_files.py::test_a_record_is_copied_as_json",
+    "tests/browse/test_browse_files.py::test_filters",
+    "tests/browse/test_browse_going.py::test_a_look_up_is_of_the_selected_offset",
+    "tests/browse/test_browse_going.py::test_a_view_of_the_whole_disk_and_back",
+    "tests/browse/test_browse_going.py::test_findings_are_gone_through_and_explained",
+    "tests/browse/test_browse_going.py::test_go_to",
+    "tests/browse/test_browse_going.py::test_search_goes_to_hits_and_names_the_command",
 )
 
 
@@ -50,7 +73,7 @@ def choose_long_tests(durations: Mapping[str, float], max_seconds: float) -> set
     for test in reversed(by_seconds):
         if remaining_seconds <= max_seconds:
             break
-        if test not in kept:
+        if test not in kept and test.partition("[")[0] not in kept:
             moved.add(test)
             remaining_seconds -= durations[test]
     return moved
