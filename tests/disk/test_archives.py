@@ -443,6 +443,16 @@ def test_spawned_processes_read_archives(start_method: str, tmp_path: Path) -> N
         assert "7 segments, 1 500 records, no damage" in result.stdout
 
 
+def test_a_directory_whose_name_begins_with_an_archives_is_read_from_the_disk(
+    tmp_path: Path,
+) -> None:
+    shutil.make_archive(str(tmp_path / "a"), "tar", BROKER, "txn-0")
+    shutil.copytree(BROKER / "orders-0", tmp_path / "a.tar-old/orders-0")
+    result = run_kfmt("verify-crc", "a.tar", "a.tar-old", cwd=tmp_path)
+    assert (result.code, result.err) == (0, "")
+    assert "10 segments, 258 batches" in result.out
+
+
 def test_files_next_to_a_member_are_used(tmp_path: Path) -> None:
     """A producer snapshot by `rebuild-index`, schemas by `cat`."""
     shutil.make_archive(str(tmp_path / "a"), "tar", BROKER, "txn-0")

@@ -452,6 +452,14 @@ def test_what_is_wrong_with_a_partition_is_named_for_its_own_path(path: str, buc
     assert "no manifest, skipped" in salvage_result.err
 
 
+def test_what_is_wrong_with_a_partition_is_not_named_for_another(plain_bucket: Path) -> None:
+    shutil.copytree(BROKER / "orders-0", plain_bucket / "plain/tiered/orders-0")
+    (plain_bucket / "plain/tiered" / TXN / f"{FIRST}.rsm-manifest").unlink()
+    bucket = mount_bucket(plain_bucket / "plain/tiered")
+    assert "no manifest, skipped" in "".join(bucket.problem_messages("txn-0"))
+    assert bucket.problem_messages("orders-0") == []
+
+
 def test_a_partition_that_cannot_be_decrypted_has_a_reason(buckets: Path) -> None:
     result = run_kfmt("check", "encrypted/txn-0", cwd=buckets)
     assert result.code == 3
