@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.rows.column import LOCATION_COLUMNS
 from tests.support.samples import kfmt
-from tools.kafka import SAMPLES
+from tools.kafka import ROOT, SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 READERS = (
@@ -83,6 +84,16 @@ def test_a_link_is_named_as_its_broker_names_it(linked_disk: Path, tmp_path: Pat
         assert '"topic":"orders"' in result.out
         text_result = kfmt("find", "--offset", "310", path)
         assert "log start offset 300" in text_result.err
+
+
+def test_a_finding_in_a_linked_log_has_the_partition_of_its_target(tmp_path: Path) -> None:
+    directory = ROOT / "damaged_segments/flipped-bit-0"
+    (link := tmp_path / "link.log").symlink_to(directory / f"{0:020}.log")
+    (finding,) = kfmt("verify-crc", link, "--json").of("finding")
+    assert finding["file"] == str(link)
+    assert [finding[name] for name in LOCATION_COLUMNS] == [
+        *("flipped-bit", 0, str(directory.parent))
+    ]
 
 
 def test_a_packed_log_next_to_a_plain_one_is_named(tmp_path: Path) -> None:
