@@ -14,8 +14,17 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.cluster.election import ElectionResult, StartStage
-from kfmt_cli.commands.replicas.start_orders import PartitionOutcome, StartOrder
+from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionRegistration
+from kfmt_cli.broker.cluster.election import ElectionResult, PartitionLeadership, StartStage
+from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.commands.replicas.branches import ReplicaBranch, ReplicaBranches
+from kfmt_cli.commands.replicas.evidence import find_evidence
+from kfmt_cli.commands.replicas.nodes import DiskReplica
+from kfmt_cli.commands.replicas.start_orders import (
+    OutcomePredictor,
+    PartitionOutcome,
+    StartOrder,
+)
 from tests.support.dead_clusters import LOG, flip
 from tests.support.failing_disk import make_unreadable
 from tests.support.samples import Done, kfmt
@@ -287,6 +296,51 @@ def test_an_end_is_certain_if_it_is_the_only_one() -> None:
     assert not PartitionOutcome(
         order, [ElectionResult(1), ElectionResult(2)], [None, None]
     ).is_certain
+
+
+def test_an_end_that_depends_on_the_leader_is_unknown() -> None:
+    order = StartOrder("1+2", (StartStage((1, 2)),))
+    shorter, longer = (
+        DiskReplica(0, broker_id, LogDirectory(), predicted_log_end=end)
+        for broker_id, end in ((1, 5), (2, 7))
+    )
+    for replicas, expected in (([shorter, longer], None), ([longer, longer], 7)):
+        outcome = PartitionOutcome(order, [ElectionResult(1), ElectionResult(2)], replicas)
+        assert outcome.log_end_offset == expected
+
+
+@pytest.mark.parametrize("is_excluded", [False, True])
+def test_a_replica_that_is_not_used_is_no_evidence_of_a_lost_end(is_excluded: bool) -> None:
+    leader, other = (
+        DiskReplica(i, i + 1, LogDirectory(), log_end=end) for i, end in enumerate((5, 7))
+    )
+    other.is_excluded = is_excluded
+    registration = PartitionRegistration(
+        "t", 0, "", PartitionLeadership((1, 2), (1, 2), leader=1), 0, 0, ()
+    )
+    evidence = find_evidence(
+        registration,
+        [leader, other],
+        ReplicaBranches([ReplicaBranch([leader, other])]),
+        OutcomePredictor(ClusterImage(), []),
+    )
+    is_leader_short = any(
+        "broker 1 was the last leader, but its log ends at 5 and broker 2's at 7" in text
+        for text in evidence
+    )
+    assert is_leader_short == (not is_excluded)
+
+
+def test_a_replica_starts_at_the_lowest_of_its_logs(tmp_path: Path) -> None:
+    source = SAMPLES / "kafka-3.9.1-broker1"
+    shutil.copy(source / "meta.properties", tmp_path)
+    shutil.copytree(source / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    (tmp_path / "orders-0").mkdir()
+    for base_offset in (1200, 1440):
+        shutil.copy(source / "orders-0" / f"{base_offset:020}.log", tmp_path / "orders-0")
+    rows = kfmt("replicas", tmp_path, "--json").of("replica")
+    (orders,) = (row for row in rows if row["topic"] == "orders")
+    assert (orders["log_start_offset"], orders["log_end_offset"]) == (1200, 1500)
 
 
 def test_the_merged_log_replaces_that_of_the_broker_that_leads(tmp_path: Path) -> None:
