@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+from typing import NoReturn
+
 import pytest
 
 from kfmt_cli.errors import InputError
 
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.arrow.export.exported_rows import PartitionFile, PartitionRowRange
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from kfmt_cli.arrow.export.exported_rows import (
+    PartitionFile,
+    PartitionRowRange,
+    read_row_ranges,
+)
 from kfmt_cli.arrow.restore.restored_partition import (
     ExportedPartition,
     group_partitions_sharing_files,
@@ -37,3 +48,30 @@ def test_partitions_that_share_files_are_together() -> None:
         for group in group_partitions_sharing_files(partitions)
     ]
     assert grouped == [[0, 1, 2], [3, 4]]
+
+
+class RowsReadError(Exception):
+    """The rows of a row group were read."""
+
+
+def write_rows(path: Path, topic: str) -> None:
+    """Write a table with offsets 5 and 7 of partition 3."""
+    lines = f"topic,partition,offset\n{topic},3,5\n{topic},3,7\n"
+    pq.write_table(csv.read_csv(io.BytesIO(lines.encode())), path)
+
+
+def test_rows_are_read_only_if_the_statistics_have_no_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer omits the bounds of long values, but not the number of nulls."""
+
+    def refuse_to_read(*_: object) -> NoReturn:
+        raise RowsReadError
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", refuse_to_read)
+    write_rows(tmp_path / "short.parquet", "t")
+    row_ranges = [PartitionRowRange("t", 3, 2, 5, 7)]
+    assert read_row_ranges(str(tmp_path / "short.parquet")) == ("records", row_ranges)
+    write_rows(tmp_path / "long.parquet", "t" * 5000)
+    with pytest.raises(RowsReadError):
+        read_row_ranges(str(tmp_path / "long.parquet"))
