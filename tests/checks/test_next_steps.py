@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.support.broken_partitions import ORDERS
 from tests.support.matrix import matrix
-from tests.support.samples import kfmt
-from tools.kafka import SAMPLES
+from tests.support.samples import TXN, kfmt
+from tools.kafka import ROOT, SAMPLES
 
 DAMAGES = matrix()
 
@@ -50,6 +50,26 @@ def test_nothing_is_offered_that_the_start_mends_or_that_makes_it_worse(tmp_path
         assert bool([row for row in result.of("next") if "salvage" in row["command"]]) is bool(
             index
         )
+
+
+def test_an_index_is_rebuilt_with_all_files_only_for_a_transaction_index(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "damaged_segments/index-not-at-batch-0", tmp_path / "seek-0")
+    (tmp_path / "txn-0").mkdir()
+    for file in TXN.parent.glob(f"{635:020}.*"):
+        shutil.copy(file, tmp_path / "txn-0")
+    transaction_index = tmp_path / "txn-0" / f"{635:020}.txnindex"
+    entry = bytearray(transaction_index.read_bytes())
+    entry[10] ^= 1  # in the first offset of the transaction
+    transaction_index.write_bytes(entry)
+    steps = kfmt("check", "seek-0", "txn-0", "--json", cwd=tmp_path).of("next")
+    rebuild_steps = [row for row in steps if "rebuild-index" in row["command"]]
+    assert [(row["command"], row["price"]) for row in rebuild_steps] == [
+        (
+            "kfmt rebuild-index --in-place --all-files txn-0",
+            "reads 10 932 bytes; stop the broker first",
+        ),
+        ("kfmt rebuild-index --in-place seek-0", "reads 30 887 bytes; stop the broker first"),
+    ]
 
 
 def test_a_missing_meta_properties_is_written_from_the_other_directory(tmp_path: Path) -> None:
