@@ -182,6 +182,19 @@ def test_the_clusters_metadata_is_the_same_with_and_without_snapshots(tmp_path: 
     assert metadata["topic_id"] == orders["topic_id"]
 
 
+def test_a_change_of_the_leader_begins_the_next_leader_epoch() -> None:
+    """The broker that led orders-0 was stopped after the newest snapshot."""
+    snapshot = METADATA / f"{559:020}-{1:010}.checkpoint"
+    names = ("leader", "leader_epoch", "partition_epoch")
+    partitions = [
+        [row[name] for name in names]
+        for path in (snapshot, METADATA)
+        for row in of(state(path), "partition")
+        if row["topic"] == "orders"
+    ]
+    assert partitions == [[1, 0, 0], [-1, 1, 1]]
+
+
 def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
     directory = tmp_path / METADATA.name
     directory.mkdir()

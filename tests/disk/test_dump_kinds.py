@@ -258,6 +258,16 @@ def test_an_index_that_grows_while_it_is_read_is_read_to_its_end(
     assert (table["offset"] == np.arange(1, 500_001)).all()
 
 
+def test_an_entry_of_a_time_index_without_a_time_shows_none(tmp_path: Path) -> None:
+    index = tmp_path / f"{0:020}.timeindex"
+    index.write_bytes(struct.pack(">qiqi", -1, 5, 0, 7))
+    lines = kfmt("dump", index).out.splitlines()
+    assert [line.split()[1:] for line in lines[2:4]] == [
+        ["–", "5"],
+        ["1970-01-01", "00:00:00.000", "7"],
+    ]
+
+
 def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:
     directory = tmp_path / "orders-0"
     shutil.copytree(ORDERS.parent, directory)
