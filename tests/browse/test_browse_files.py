@@ -14,7 +14,7 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 from textual.widgets import Input
 
 from kfmt_cli.browse.help_page import help_lines
-from kfmt_cli.browse.launch import wait_until_idle
+from kfmt_cli.browse.launch import open_session, wait_until_idle
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from tests.support.browser import LARGE, TXN, check_command, open_browser, run
@@ -72,6 +72,22 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
             assert "stopped following" in await browser.press("F")
 
     run(work())
+
+
+def test_batches_are_listed_while_the_rest_of_the_log_is_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ORDERS.read_bytes()
+    file = write(tmp_path, data[:10_225])
+    app = BrowserApp(open_session((str(file),)))
+    monkeypatch.setattr(app, "query", lambda _: True)  # as if its panes were on a terminal
+    app.session.open_log(app.session.root, 80)
+    app.session.select_batch(0)
+    for content, n_batches in ((data[:10_225], 4), (data, 12)):
+        file.write_bytes(content)
+        app.session.required_log_view.block_index.index_appended_bytes()
+        app._poll_threads()
+        assert app.log_panes.batch_pane.n_rows == n_batches
 
 
 def test_a_batch_that_was_half_written_is_shown_anew(tmp_path: Path) -> None:
