@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 # Characters that control a terminal or reorder text, and lone surrogates, which are not text.
@@ -12,11 +13,13 @@ _UNSAFE_CHARACTERS = re.compile(
 )
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(
+    text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None
+) -> Any:
     """The value of a JSON text from a file; raises ValueError, also if it is too deep for Python's
-    parser."""
+    parser. object_hook: makes the value of each object."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_hook=object_hook)
     except RecursionError:
         raise ValueError("too many levels of arrays and objects") from None
 

@@ -348,11 +348,11 @@ def _merge_epoch_checkpoints(left: bytes, right: bytes) -> bytes:
     for checkpoint_bytes in (left, right):
         for line in checkpoint_bytes.split(b"\n")[2:]:
             numbers = [parse_int(column.decode(errors="replace")) for column in line.split()]
-            if len(numbers) == 2 and None not in numbers:
-                epoch, start_offset = (number or 0 for number in numbers)
-                start_offset_by_epoch[epoch] = min(
-                    start_offset, start_offset_by_epoch.get(epoch, start_offset)
-                )
+            match numbers:
+                case [int(epoch), int(start_offset)] if epoch >= 0 and start_offset >= 0:
+                    start_offset_by_epoch[epoch] = min(
+                        start_offset, start_offset_by_epoch.get(epoch, start_offset)
+                    )
     lines = [f"{epoch} {start}" for epoch, start in sorted(start_offset_by_epoch.items())]
     return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
 

@@ -12,8 +12,13 @@ from kfmt_cli.core.urls import format_display_name, is_path_or_subpath, path_in_
 from kfmt_cli.errors import UsageError
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.rows.documents import COMPARED_RANGE_ROW
-from kfmt_cli.rows.types.compare_rows import RangeStatus
-from kfmt_cli.spark.pair_comparison import REBATCHED_REASON, CopyPair, CopyToCompare, SplitColumns
+from kfmt_cli.spark.pair_comparison import (
+    REBATCHED_REASON,
+    CopyPair,
+    CopyToCompare,
+    RangeStatus,
+    SplitColumns,
+)
 
 MAX_ABSORBED_OFFSETS = 4096  # in an identical range between two explained ones
 _COLUMN_NAMES = tuple(leaf.name for leaf in COMPARED_RANGE_ROW.leaves)

@@ -5,6 +5,7 @@ The records are read only where batches differ.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -38,12 +39,22 @@ from kfmt_cli.execution.split_reader import SplitReader
 from kfmt_cli.findings.finding import FindingCollector
 from kfmt_cli.log.block import Block
 from kfmt_cli.rows.table_types import RECORDS_TABLE
-from kfmt_cli.rows.types.compare_rows import RangeStatus
 
 OffsetBounds = tuple[int, int]
 """First and last offset."""
 ALL_OFFSETS: OffsetBounds = (-1 << 62, 1 << 62)
 PARTITION_MISSING_REASON = "the partition is missing"
+
+
+class RangeStatus(enum.Enum):
+    """How two copies of a partition compare in a range of offsets."""
+
+    IDENTICAL = "identical"
+    EXPLAINED = "explained"
+    MISSING = "missing"
+    DIFFERS = "differs"
+
+
 REBATCHED_REASON = "compaction or other batches: records that both have are equal"
 RECORDS_DIFFER = "records or leader epochs differ"
 BATCH_DAMAGED = "a batch is damaged"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 
 from kfmt_cli.arrow.export.atomic_files import read_file_bytes
+from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import is_local
@@ -48,7 +48,7 @@ class ResultFiles:
         if self._last_results[0] != file_name:
             results: dict[str, StoredResult] = {}
             with suppress(ValueError):
-                results = json.loads(self._read_cached(file_name), object_hook=FieldDict)
+                results = parse_json(self._read_cached(file_name), FieldDict)
             self._last_results = file_name, results
         return self._last_results[1]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.core.layout.field import MS_UNIT, OFFSET_UNIT
-from kfmt_cli.rows.column import Column, ColumnKind, LocationSource
+from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType
 from kfmt_cli.rows.type_pages import read_row_types
 
 PAGE = """# Title
@@ -33,16 +33,14 @@ Nothing.
 """
 
 
-def read(tmp_path: Path, text: str) -> dict[str, object]:
+def read(tmp_path: Path, text: str) -> dict[str, RowType]:
     page = tmp_path / "page.md"
     page.write_text(text)
     return {name: type_ for types in read_row_types(page).values() for name, type_ in types.items()}
 
 
 def test_each_word_of_a_kind_is_an_attribute(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(PAGE)
-    row_type, empty_type = read_row_types(page)["Chapter"].values()
+    row_type, empty_type = read(tmp_path, PAGE).values()
     assert (row_type.name, row_type.doc, row_type.n_key_columns) == ("thing", "A thing.", 2)
     assert row_type.location_source is LocationSource.FILE
     assert row_type.columns == (

@@ -9,13 +9,12 @@ acknowledged.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.json_text import json_text, parse_json
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.writers.output import replace_file
 
@@ -64,7 +63,7 @@ def load_replay_state(path: Path | None, cluster_id: str, options: dict[str, Any
     if path is None:
         return replay_state
     try:
-        content = json.loads(path.read_bytes())
+        content = parse_json(path.read_bytes())
         if content["version"] != STATE_FILE_VERSION:
             raise UsageError(
                 f"{path}: version {content['version']}; only {STATE_FILE_VERSION} is supported"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +15,7 @@ from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.report.report_data import add_page_row
 from kfmt_cli.commands.stat.shape_totals import SEGMENT_MAP_MEMBERS
 from kfmt_cli.core.file_systems import file_system_and_path
+from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.times import now_ms
 from kfmt_cli.core.urls import absolute_path, is_local
@@ -218,7 +218,7 @@ def _read_job_file(output_directory: str, file_name: str) -> FieldDict:
             f"{output_directory}: no completed kfmt pipeline job found", file=output_directory
         )
     try:
-        content: FieldDict = json.loads(json_bytes, object_hook=FieldDict)
+        content: FieldDict = parse_json(json_bytes, FieldDict)
     except ValueError as error:
         raise InputError(f"{path}: {error}", file=path) from error
     return content

@@ -33,7 +33,6 @@ from kfmt_cli.execution.read_request import MIN_SPLIT_BYTES, ReadRequest
 from kfmt_cli.render.style import format_thousands
 from kfmt_cli.rows.documents import COMPARED_RANGE_ROW
 from kfmt_cli.rows.table_types import FINDINGS_TABLE
-from kfmt_cli.rows.types.compare_rows import RangeStatus
 from kfmt_cli.spark.copy_pairing import (
     CopyPairing,
     merge_adjacent_rows,
@@ -42,7 +41,7 @@ from kfmt_cli.spark.copy_pairing import (
 from kfmt_cli.spark.job import JobDefinition, SplitResult
 from kfmt_cli.spark.job_directory import JobDirectory, intermediate_file_name
 from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory
-from kfmt_cli.spark.pair_comparison import CopyPair, compare_pair
+from kfmt_cli.spark.pair_comparison import CopyPair, RangeStatus, compare_pair
 from kfmt_cli.spark.tasks import run_in_tasks
 from kfmt_cli.spark.worker import prepare_driver_environment, wrap_with_driver_kfmt
 
