@@ -20,8 +20,9 @@ from kfmt_cli.execution.split_reader import SplitBoundary, collect_facts
 from kfmt_cli.findings.codes import finding_code_by_name
 from kfmt_cli.findings.finding import Finding, Severity, sort_findings
 from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.log.block import is_legacy, split_runs
+from kfmt_cli.log.block import Block, is_legacy, split_runs
 from kfmt_cli.log.decoding import read_lazy_records, read_records
+from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.table_types import SEGMENTS_TABLE
 from kfmt_cli.rows.types.finding_row import finding_row as row_of
 from kfmt_cli.rows.types.segment_row import (
@@ -93,30 +94,33 @@ def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
             deep=True, limit=request.decompression_limit, base_offset=base_offset
         )
         for run, records in reader.iter_record_runs(split, read_lazy_records):
-            run_summary = summarize_batches(run.batches)
-            if is_legacy(run):
-                run_summary["records"] = len(records)
-            summary = merge_summaries(summary, run_summary)
+            summary = merge_summaries(summary, _summarize_run(run, records))
             for _, finding in log_check.check_records(run, records):
                 reader.add_finding(finding)
         if reader.boundary is not None:
             reader.boundary.checks |= collect_facts(log_check.checks)
     else:
         for block in reader.iter_blocks(split):
-            summary = merge_summaries(summary, summarize_batches(block.batches))
-            # Only decompression shows the number and checksums of the messages in wrappers.
+            # Only decompression shows the number, offsets and checksums of messages in wrappers.
             for run in split_runs(block):
-                if is_legacy(run):
-                    records = read_records(run, request.decompression_limit)
-                    n_extra_records = len(records.rows) - len(run.batches)
-                    summary = merge_summaries(
-                        summary, {**EMPTY_SUMMARY, "records": n_extra_records}
-                    )
-                    for finding in records.findings:
-                        reader.add_finding(finding)
+                messages = (
+                    read_records(run, request.decompression_limit) if is_legacy(run) else None
+                )
+                for finding in messages.findings if messages else ():
+                    reader.add_finding(finding)
+                summary = merge_summaries(summary, _summarize_run(run, messages))
     findings = sort_findings(reader.findings)
     summary |= count_severities(Counter(finding.code.name for finding in findings))
     return SplitCheckResult(summary, findings, reader.boundary)
+
+
+def _summarize_run(run: Block, records: RecordColumns | None) -> SegmentSummary:
+    """The numbers of a run. records: its records, which must be given for magic 0 and 1."""
+    summary = summarize_batches(run.batches)
+    if records is not None and is_legacy(run):
+        summary["records"] = len(records)
+        summary["first_offset"] = int(records.rows.offset[0]) if records.row_counts[0] else None
+    return summary
 
 
 def check_splits(request: ReadRequest, splits: Sequence[FileSplit]) -> Iterator[SplitCheckResult]:

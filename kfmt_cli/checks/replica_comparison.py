@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import compress
+from operator import attrgetter
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from kfmt_cli.broker.cluster.replica_comparison import (
     ReplicaRelation,
     compare_replicas,
 )
+from kfmt_cli.broker.offsets.latest_keys import LatestKeyOffsets
+from kfmt_cli.broker.offsets.seek import read_blocks_from
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     CheckpointError,
@@ -25,14 +29,17 @@ from kfmt_cli.broker.start.checkpoints import (
 )
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.disk.file_access import is_file
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector
-from kfmt_cli.log.block import Block, slice_block, split_runs
+from kfmt_cli.log.block import Block, slice_block, split_runs, undamaged_data_block
 from kfmt_cli.log.decoding import iter_runs_with_base_offsets, read_records
 from kfmt_cli.log.selection.record_filter import read_record_headers
+from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType
 
 RANGE_ROW = RowType(
@@ -124,6 +131,45 @@ class ComparedReplica:
                         self._as_replica_batches, iter_runs_with_base_offsets(block, self.limit)
                     )
 
+    def find_superseded_ranges(
+        self, ranges: Sequence[ReplicaRange], latest_keys: LatestKeyOffsets
+    ) -> list[ReplicaRange]:
+        """Those of some ranges that another replica lacks by compaction: each record is a
+        tombstone, or the other replica has a later one with its key; raises InputError.
+
+        ranges: in offset order. latest_keys: of the other replica. Source:
+        `kafka.log.Cleaner.shouldRetainRecord`.
+        """
+        first_offsets, last_offsets = np.array(
+            [(range_.first_offset, range_.last_offset) for range_ in ranges], np.int64
+        ).T
+        is_superseded = np.ones(len(ranges), np.bool_)
+
+        def find_range_indexes(first: IntArray, last: IntArray) -> tuple[IntArray, BoolArray]:
+            """The range of each interval of offsets, and whether there is one."""
+            range_indexes = np.searchsorted(first_offsets, last, "right") - 1
+            return range_indexes, (range_indexes >= 0) & (last_offsets[range_indexes] >= first)
+
+        selection = Selection(ranges[0].first_offset, int(last_offsets.max()))
+        for log in selection.select_logs(self.partition.logs):
+            for block in read_blocks_from(log, read_ahead=True):
+                batches = block.batches
+                range_of_batch, is_in_range = find_range_indexes(
+                    batches.base_offset, batches.last_offset
+                )
+                is_superseded[range_of_batch[is_in_range & (batches.crc_valid == 0)]] = False
+                wanted_block = replace(block, batches=batches.select_rows(is_in_range))
+                for run in split_runs(undamaged_data_block(wanted_block)):
+                    records = read_records(run, self.limit)
+                    offsets = (
+                        run.batches.last_offset
+                        if records.findings
+                        else records.rows.offset[~latest_keys.superseded_mask(records)]
+                    )
+                    range_of_record, is_in_range = find_range_indexes(offsets, offsets)
+                    is_superseded[range_of_record[is_in_range]] = False
+        return list(compress(ranges, is_superseded.tolist()))
+
     def _as_replica_batches(self, block: Block) -> ReplicaBatches:
         batches = block.batches
         base_offsets = batches.base_offset
@@ -156,7 +202,11 @@ class ReplicaComparison:
 
     a: ComparedReplica
     b: ComparedReplica
+    is_compacted: bool | None = None
+    """Whether the topic is compacted; None if unknown."""
     ranges: list[ReplicaRange] = field(default_factory=list)
+    _compacted_ranges: list[ReplicaRange] = field(default_factory=list)
+    """Those that one replica lacks although it has no holes inside batches."""
 
     @classmethod
     def from_partitions(
@@ -165,13 +215,15 @@ class ReplicaComparison:
         b_partition: Partition,
         limit: DecompressionLimit,
         max_findings: int = MAX_FINDINGS,
+        is_compacted: bool | None = None,
     ) -> ReplicaComparison:
-        """Two replicas, not read yet. max_findings: findings to keep per kind and replica."""
+        """Two replicas, not read yet. max_findings: findings to keep per kind and replica.
+        is_compacted: whether the topic is compacted, None if unknown."""
         a, b = (
             ComparedReplica(partition, limit, FindingCollector(max_findings))
             for partition in (a_partition, b_partition)
         )
-        return cls(a, b)
+        return cls(a, b, is_compacted)
 
     def read_and_compare(self) -> None:
         """Read and compare both; raises InputError."""
@@ -180,6 +232,30 @@ class ReplicaComparison:
                 self.a.iter_batches(), self.b.iter_batches(), self._find_differing_offset
             )
         )
+        if self.is_compacted is not False:
+            self._compacted_ranges = [
+                *self._find_compacted_ranges(ReplicaRelation.ONLY_A, self.a, self.b),
+                *self._find_compacted_ranges(ReplicaRelation.ONLY_B, self.b, self.a),
+            ]
+
+    def _find_compacted_ranges(
+        self, relation: ReplicaRelation, replica: ComparedReplica, other_replica: ComparedReplica
+    ) -> list[ReplicaRange]:
+        """The ranges that only `replica` has because compaction has removed them from the other.
+
+        Unless the topic is known to be compacted, the other must have each key once before them, as
+        the cleaner leaves it. Raises InputError.
+        """
+        ranges = [range_ for range_ in self.missing if range_.relation is relation]
+        if not ranges:
+            return []
+        latest_keys = LatestKeyOffsets(finds_first_repeat=not self.is_compacted)
+        latest_keys.add_logs(other_replica.partition.logs, Selection(), replica.limit)
+        repeat_offset = latest_keys.first_repeat_offset
+        if repeat_offset is not None:
+            ranges = [range_ for range_ in ranges if range_.first_offset <= repeat_offset]
+        ranges.sort(key=attrgetter("first_offset"))
+        return replica.find_superseded_ranges(ranges, latest_keys) if ranges else []
 
     @property
     def divergence(self) -> ReplicaRange | None:
@@ -233,7 +309,8 @@ class ReplicaComparison:
             return OTHER_STARTS_LATER
         if replica_range.first_offset >= other_replica.log_end_offset:
             return OTHER_NOT_CAUGHT_UP
-        return COMPACTED_AWAY if other_replica.has_holes else MISSING_FROM_OTHER
+        is_compacted = other_replica.has_holes or replica_range in self._compacted_ranges
+        return COMPACTED_AWAY if is_compacted else MISSING_FROM_OTHER
 
     def iter_rows(self) -> Iterator[tuple[str | int | None, ...]]:
         """The rows of `RANGE_ROW`."""

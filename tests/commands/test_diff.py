@@ -43,6 +43,20 @@ def built(directory: Path, values: list[tuple[int, int, str]]) -> Path:
     return directory
 
 
+def one_record_batches(directory: Path, keys_by_offset: dict[int, str | None]) -> Path:
+    """Build a partition with a batch for each record, as with linger.ms=0."""
+    lines: list[dict[str, Any]] = []
+    for offset, key in keys_by_offset.items():
+        lines.append({"type": "batch", "magic": 2, "base_offset": offset})
+        record = {"type": "record", "offset": offset, "timestamp": 1, "key": key}
+        lines.append({**record, "value": f"value {offset}"})
+    file = directory.with_suffix(".jsonl")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert kfmt("build", file, directory).code == 0
+    return directory
+
+
 def verdict(result: Done) -> dict[str, Any]:
     (row,) = result.of("diff")
     return row
@@ -60,6 +74,42 @@ def test_replicas_that_are_the_same() -> None:
     assert (result.code, relations(result)) == (0, [("identical", 0, 3999)])
     assert verdict(result)["verdict"] == "identical"
     assert kfmt("diff", left, left).out.endswith("identical; log end offset: A 4000, B 4000\n")
+
+
+@pytest.mark.parametrize(
+    ("keys", "kept_offsets", "expected"),
+    [
+        # The cleaner has removed 2–5, whose keys have later records.
+        ("abcdefcdefg", (0, 1, 6, 7, 8, 9, 10), "consistent"),
+        ("abcdefcdefg", (0, 1, 2, 6, 7, 8, 9, 10), "consistent"),
+        ("abcdefcdexg", (0, 1, 6, 7, 8, 9, 10), "missing"),  # f has none
+        ("abcdefcdefg", (0, 1, 7, 8, 9, 10), "missing"),  # the last c
+        ("abacdefcdefg", (0, 1, 2, 7, 8, 9, 10, 11), "missing"),  # a stands twice: not compacted
+    ],
+)
+def test_what_compaction_removed_is_not_missing(
+    tmp_path: Path, keys: str, kept_offsets: tuple[int, ...], expected: str
+) -> None:
+    a = one_record_batches(tmp_path / "a/t-0", dict(enumerate(keys)))
+    b = one_record_batches(tmp_path / "b/t-0", {n: keys[n] for n in kept_offsets})
+    for left, right in ((a, b), (b, a)):
+        result = kfmt("diff", left, right, "--json")
+        assert verdict(result)["verdict"] == expected
+        assert result.code == (expected == "missing")
+        reasons = {row["why"] for row in result.of("range") if "why" in row}
+        assert ("removed by compaction" in reasons) == (expected == "consistent")
+
+
+@pytest.mark.parametrize("change", ["no key", "a wrong checksum"])
+def test_what_compaction_cannot_have_removed_is_missing(tmp_path: Path, change: str) -> None:
+    a = one_record_batches(
+        tmp_path / "a/t-0", {0: "a", 1: None if change == "no key" else "b", 2: "b", 3: "c"}
+    )
+    b = one_record_batches(tmp_path / "b/t-0", {0: "a", 2: "b", 3: "c"})
+    if change == "a wrong checksum":
+        log = a / f"{0:020}.log"
+        log.write_bytes(with_bytes(log.read_bytes(), positions(log.read_bytes())[1] + 60, b"x"))
+    assert verdict(kfmt("diff", a, b, "--json"))["verdict"] != "consistent"
 
 
 def test_a_divergence_is_found_where_it_begins(tmp_path: Path) -> None:

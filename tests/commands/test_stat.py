@@ -184,6 +184,20 @@ def test_wrappers_are_counted_by_what_they_hold(name: str) -> None:
     assert deep["min_timestamp"] == min(times, default=None)
     (flat,) = kfmt("stat", directory, "--json").of("stat")
     assert flat["offset_density"] is None
+    (first_batch, *_) = kfmt("dump", directory, "--json").of("batch")
+    assert flat["first_offset"] == first_batch["base_offset"]  # null: inside the wrapper
+
+
+def test_a_topics_timestamps_are_compared_within_each_partition(tmp_path: Path) -> None:
+    def skew(*levels: str) -> int | None:
+        (row,) = kfmt("stat", tmp_path, *levels, "--json").of("stat")
+        skew_ms: int | None = row["timestamp_skew_ms"]
+        return skew_ms
+
+    shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0")
+    alone = skew()
+    shutil.copytree(BROKER / "orders-0", tmp_path / "orders-1")
+    assert skew("--by", "topic") == alone
 
 
 def test_a_topic_is_counted_together_however_its_directories_are_named(tmp_path: Path) -> None:

@@ -6,19 +6,26 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.summary.shape import (
     BUCKET_WIDTHS_MS,
     DAY_MS,
     HOUR_MS,
     MAX_BUCKETS,
+    MAX_GAPS,
+    MAX_LEADING_BATCHES,
     LogShape,
     SegmentMap,
     TimeBuckets,
     TimeOrder,
 )
+from kfmt_cli.log.summary.statistics import LogStatistics
+from kfmt_cli.rows.log_tables import BatchTable
 from tests.support.samples import ORDERS, TXN
 
 
@@ -113,27 +120,29 @@ def test_outliers_are_drawn_in_the_intervals_of_the_others() -> None:
     ]
 
 
+def timed_batches(times: list[tuple[int, int]]) -> BatchTable:
+    """Batches of one offset each: the timestamps of their first record and of their latest."""
+    batches = BatchTable.zeros(len(times))
+    batches.is_v2 = batches.has_timestamp = batches.has_base_offset = np.ones(len(times), np.int64)
+    batches.base_timestamp = np.array([first for first, _ in times], np.int64)
+    batches.max_timestamp = np.array([latest for _, latest in times], np.int64)
+    batches.base_offset = batches.last_offset = np.arange(len(times))
+    return batches
+
+
 def test_gaps_and_late_batches_of_a_real_log() -> None:
-    blocks = [
+    (block,) = (
         block
         for block in LogReader(open_source(str(ORDERS)), 0).iter_blocks()
         if len(block.batches)
-    ]
-    (block,) = blocks
-    batches = block.batches
-    full, merged = TimeOrder(), TimeOrder()
-    full.add_batches(batches)
-    for rows in (slice(0, 5), slice(5, 6), slice(6, None)):
-        partial = TimeOrder()
-        partial.add_batches(batches.select_rows(np.arange(len(batches))[rows]))
-        merged.merge_later(partial)
-    assert (full.n_batches, full.n_out_of_order) == (12, 0)
-    assert (full.min_time_ms, full.max_time_ms) == (
-        int(batches.base_timestamp.min()),
-        int(batches.max_timestamp.max()),
     )
+    batches = block.batches
+    order = TimeOrder()
+    order.add_batches(batches)
+    assert (order.n_batches, order.n_out_of_order) == (12, 0)
+    assert order.max_time_ms == int(batches.max_timestamp.max())
     expected_gaps = [
-        (int(first - previous), int(previous), int(first), int(offset))
+        (int(previous), int(first), int(offset))
         for first, previous, offset in zip(
             batches.base_timestamp[1:],
             np.maximum.accumulate(batches.max_timestamp)[:-1],
@@ -142,12 +151,47 @@ def test_gaps_and_late_batches_of_a_real_log() -> None:
         )
         if first > previous
     ]
-    assert full.gaps == sorted(expected_gaps, reverse=True)[:5]
-    assert (merged.n_batches, merged.min_time_ms, merged.max_time_ms) == (
-        12,
-        full.min_time_ms,
-        full.max_time_ms,
-    )
+    assert order.gaps == sorted(expected_gaps, key=lambda gap: gap[0] - gap[1])[:5]
+
+
+@given(
+    # At most MAX_GAPS gaps: of longer logs only the longest gaps are kept.
+    times=st.lists(
+        st.tuples(st.integers(0, 12), st.integers(0, 6)).map(lambda pair: (pair[0], sum(pair))),
+        max_size=MAX_GAPS + 1,
+    ),
+    cuts=st.lists(st.integers(0, MAX_GAPS + 1), max_size=3),
+)
+@example(times=[(0, 0), (864_000, 864_000)], cuts=[1])  # a gap between two segments
+@example(times=[(9, 9), (3, 3), (5, 5), (11, 11)], cuts=[1])
+def test_where_segments_are_cut_changes_neither_gaps_nor_order_nor_skew(
+    times: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    batches = timed_batches(times)
+    whole_order, merged_order = TimeOrder(), TimeOrder()
+    whole_order.add_batches(batches)
+    whole, merged = LogStatistics(), LogStatistics()
+    whole.add_block(Block("a.log", b"", 0, batches))
+    for start, end in pairwise([0, *sorted(cuts), len(times)]):
+        part = batches.select_rows(np.arange(len(times))[start:end])
+        order, statistics = TimeOrder(), LogStatistics()
+        order.add_batches(part)
+        merged_order.merge_later(order)
+        statistics.add_block(Block("a.log", b"", 0, part))
+        merged.merge_later(statistics)
+    assert merged_order.n_out_of_order == whole_order.n_out_of_order
+    assert merged_order.max_time_ms == whole_order.max_time_ms
+    assert set(merged_order.gaps) == set(whole_order.gaps)
+    assert merged.timestamp_skew_ms == whole.timestamp_skew_ms
+
+
+def test_a_log_that_is_all_older_than_its_predecessor_is_out_of_order() -> None:
+    order, later = TimeOrder(), TimeOrder()
+    order.add_batches(timed_batches([(10_000, 10_000)]))
+    later.add_batches(timed_batches([(time, time) for time in range(2 * MAX_LEADING_BATCHES)]))
+    assert len(later.leading_batches) == MAX_LEADING_BATCHES
+    order.merge_later(later)
+    assert (order.n_out_of_order, order.gaps) == (2 * MAX_LEADING_BATCHES, [])
 
 
 def test_late_batches_are_older_than_one_before_them() -> None:
@@ -195,13 +239,12 @@ def test_the_shape_of_two_logs_is_that_of_both() -> None:
         first.add_block(block)
         second.add_block(block)
     merged = LogShape()
-    merged.merge_later(first)
-    merged.merge_later(second)
+    merged.merge(first)
+    merged.merge(second)
     assert set(first.counts_by_codec) == {"none", "lz4", "zstd"}
     for name, counts in first.counts_by_codec.items():
         assert merged.counts_by_codec[name] == tuple(2 * n for n in counts)
     assert sum(counts[2] for counts in first.counts_by_codec.values()) == TXN.stat().st_size
-    assert merged.time_order.n_batches == 2 * first.time_order.n_batches
     assert merged.time_buckets.counts_by_bucket == {
         index: tuple(2 * n for n in counts)
         for index, counts in first.time_buckets.counts_by_bucket.items()

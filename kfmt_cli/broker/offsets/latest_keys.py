@@ -23,8 +23,12 @@ class LatestKeyOffsets:
     """The offset of each key's latest record, by hashes of the keys as in the log cleaner: at most
     64 bytes of memory per key, whatever its size."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, finds_first_repeat: bool = False) -> None:
+        """finds_first_repeat: keep `first_repeat_offset` up to date."""
         self._offset_map = OffsetMap(_UNLIMITED_BUFFER_BYTES)
+        self._finds_first_repeat = finds_first_repeat
+        self.first_repeat_offset: int | None = None
+        """The first offset with a key of an earlier record: compaction has not been here."""
 
     def add_logs(
         self,
@@ -41,9 +45,15 @@ class LatestKeyOffsets:
                 for run, records in selection.iter_candidate_runs(block, decompression_limit):
                     is_keyed = selection.record_mask(run, records) & (records.rows.key_size >= 0)
                     keyed_rows = np.flatnonzero(is_keyed)
-                    self._offset_map.add_keys(
-                        _hash_row_keys(records, keyed_rows), records.rows.offset[keyed_rows]
-                    )
+                    key_hashes = _hash_row_keys(records, keyed_rows)
+                    offsets = records.rows.offset[keyed_rows]
+                    if self._finds_first_repeat and self.first_repeat_offset is None:
+                        is_repeated = self._offset_map.find_latest_offsets(key_hashes) >= 0
+                        first_rows = np.unique(key_hashes, return_index=True)[1]
+                        is_repeated[~np.isin(np.arange(len(key_hashes)), first_rows)] = True
+                        if is_repeated.any():
+                            self.first_repeat_offset = int(offsets[is_repeated].min())
+                    self._offset_map.add_keys(key_hashes, offsets)
 
     def latest_record_mask(self, records: RecordColumns, selected_rows: IntArray) -> BoolArray:
         """Which of the selected rows are the latest of their keys, and not tombstones."""
@@ -56,6 +66,15 @@ class LatestKeyOffsets:
         )
         is_latest[is_latest] = latest_offsets == record_rows.offset[selected_rows[is_latest]]
         return is_latest
+
+    def superseded_mask(self, records: RecordColumns) -> BoolArray:
+        """Which records are tombstones, or older than the latest of their keys."""
+        key_sizes, offsets = records.rows.key_size, records.rows.offset
+        is_superseded = (key_sizes >= 0) & (records.rows.value_size < 0)
+        keyed_rows = np.flatnonzero(key_sizes >= 0)
+        latest_offsets = self._offset_map.find_latest_offsets(_hash_row_keys(records, keyed_rows))
+        is_superseded[keyed_rows] |= latest_offsets > offsets[keyed_rows]
+        return is_superseded
 
 
 def _hash_row_keys(records: RecordColumns, selected_rows: IntArray) -> IntArray:

@@ -14,6 +14,7 @@ from kfmt_cli.broker.cluster.replica_comparison import (
 from kfmt_cli.checks.replica_comparison import RANGE_ROW, ReplicaAgreement, ReplicaComparison
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.each_partition import show_read_progress
+from kfmt_cli.commands.settings_resolver import is_topic_compacted
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.partitions import Partition, find_partitions
@@ -71,8 +72,14 @@ class DiffCommand:
 
     def _compare_partitions(self, left: Partition, right: Partition) -> None:
         run = self.run
+        topic, _ = left.topic_partition
+        is_compacted: bool | None = None
+        with run.catch_input_errors():
+            for partition in (left, right):
+                if is_compacted is None:
+                    is_compacted = is_topic_compacted(topic, partition.log_directory)
         comparison = ReplicaComparison.from_partitions(
-            left, right, self.decompression_limit, run.max_findings
+            left, right, self.decompression_limit, run.max_findings, is_compacted
         )
         with run.catch_input_errors():
             comparison.read_and_compare()

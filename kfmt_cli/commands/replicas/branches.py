@@ -180,6 +180,7 @@ def _find_divergence_offset(
         _logs_from_offset(left_replica, first_compared_offset),
         _logs_from_offset(right_replica, first_compared_offset),
         decompression_limit,
+        is_compacted=False,  # only divergence matters
     )
     comparison.read_and_compare()
     return None if comparison.divergence is None else comparison.divergence.first_offset

@@ -112,7 +112,7 @@ class StatCommand:
         sizes = list(map(file_size, files))
         is_sample = self.sample_bytes is not None
         summaries = self._sample_logs(files) if is_sample else self._summarize_logs(logs, sizes)
-        statistics_by_subject: dict[StatSubject, LogStatistics] = {}
+        statistics_by_part: dict[tuple[StatSubject, str], LogStatistics] = {}
         directories_by_topic: dict[str | None, set[str]] = {}
         shape_totals = ShapeTotals()
         with self.run.output.progress(sum(sizes)) as progress:
@@ -128,13 +128,14 @@ class StatCommand:
                 for subject in dict.fromkeys(
                     _statistics_subject(level, partition, log_file) for level in self.row_levels
                 ):
-                    statistics_by_subject.setdefault(subject, LogStatistics()).merge_later(
-                        summary.statistics
-                    )
+                    statistics_by_part.setdefault(
+                        (subject, partition.name), LogStatistics()
+                    ).merge_later(summary.statistics)
                     directories_by_topic.setdefault(subject.topic, set()).add(log_directory)
                 if summary.index_error:
                     self.run.report_input_error(summary.index_error)
                 shape_totals.add_log(partition, log_file, summary)
+        statistics_by_subject = _merge_partitions(statistics_by_part)
         self._write_rows(statistics_by_subject, directories_by_topic)
         if self.shows_shapes:
             shape_totals.write_shapes(self.run.sink)
@@ -314,6 +315,16 @@ def _statistics_subject(level: str, partition: Partition, log_file: InputFile) -
     return StatSubject(subject_path, **location_by_column(partition.name, LocationSource.PARTITION))
 
 
+def _merge_partitions(
+    statistics_by_part: dict[tuple[StatSubject, str], LogStatistics],
+) -> dict[StatSubject, LogStatistics]:
+    """The statistics by subject, from those of each partition's part of it."""
+    statistics_by_subject: dict[StatSubject, LogStatistics] = {}
+    for (subject, _), statistics in statistics_by_part.items():
+        statistics_by_subject.setdefault(subject, LogStatistics()).merge(statistics)
+    return statistics_by_subject
+
+
 def _iter_totals(
     subject_statistics: list[tuple[StatSubject, LogStatistics]],
 ) -> Iterator[tuple[str, LogStatistics]]:
@@ -332,9 +343,7 @@ def _sum_statistics(all_statistics: list[LogStatistics]) -> LogStatistics:
     extrapolates_each = all(statistics.has_read_sample for statistics in all_statistics)
     summed_statistics = LogStatistics()
     for statistics in all_statistics:
-        summed_statistics.merge_later(
-            statistics.total_estimate() if extrapolates_each else statistics
-        )
+        summed_statistics.merge(statistics.total_estimate() if extrapolates_each else statistics)
     return summed_statistics if extrapolates_each else summed_statistics.total_estimate()
 
 

@@ -141,8 +141,8 @@ class ShapeTotals:
         if shape is None:
             return
         topic, _ = file_topic_partition(log_file.path)
-        self.total_statistics.merge_later(statistics)
-        self.shape_by_topic.setdefault(topic, LogShape()).merge_later(shape)
+        self.total_statistics.merge(statistics)
+        self.shape_by_topic.setdefault(topic, LogShape()).merge(shape)
         self.time_order_by_partition.setdefault(partition.name, TimeOrder()).merge_later(
             shape.time_order
         )
@@ -162,7 +162,10 @@ class ShapeTotals:
         if sink.is_for_people:
             total_shape = LogShape()
             for shape in self.shape_by_topic.values():
-                total_shape.merge_later(shape)
+                total_shape.merge(shape)
+            for time_order in self.time_order_by_partition.values():
+                total_shape.time_order.n_batches += time_order.n_batches
+                total_shape.time_order.n_out_of_order += time_order.n_out_of_order
             sink.write_line(
                 "".join(shape_lines(total_shape, self.total_statistics, sink.streams.width))
             )
@@ -173,7 +176,7 @@ class ShapeTotals:
                 counts = {"batches": n_batches, "records": n_records, "bytes": n_bytes}
                 sink.write_document(CODEC_USE_ROW, {"topic": topic, "codec": codec, **counts}, ())
         for partition_name, time_order in self.time_order_by_partition.items():
-            gaps = [list(gap[1:]) for gap in time_order.gaps]
+            gaps = [list(gap) for gap in time_order.gaps]
             counts = {
                 "batches_with_time": time_order.n_batches,
                 "batches_out_of_order": time_order.n_out_of_order,

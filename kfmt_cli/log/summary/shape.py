@@ -7,8 +7,11 @@ their number grows, and a segment map has a fixed number of cells.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -38,9 +41,24 @@ BUCKET_WIDTHS_MS = (
 )
 MAX_BUCKETS = 2_000
 MAX_GAPS = 5
+MAX_LEADING_BATCHES = 1_024
 
 LogCounts = tuple[int, int, int]
 """Batches, records, bytes."""
+
+
+class TimeGap(NamedTuple):
+    """A time without a batch."""
+
+    start_ms: int
+    end_ms: int
+    last_offset: int
+    """The last offset of the batch that ends it."""
+
+    @property
+    def length_ms(self) -> int:
+        """Its length."""
+        return self.end_ms - self.start_ms
 
 
 def _sum_counts(left: LogCounts, right: LogCounts) -> LogCounts:
@@ -151,15 +169,20 @@ class TimeBuckets:
 
 @dataclass(slots=True)
 class TimeOrder:
-    """The order of batch timestamps."""
+    """The order of batch timestamps in consecutive logs of a partition.
+
+    Logs are read separately and merged afterwards. The first batches of a later log may be older
+    than an earlier log's; the first MAX_LEADING_BATCHES of them are compared one by one.
+    """
 
     n_batches: int = 0
     n_out_of_order: int = 0
     """Batches whose time is below an earlier batch's."""
-    min_time_ms: int | None = None
     max_time_ms: int | None = None
-    gaps: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """The longest times without a batch: duration, start, end, and the offset that ends it."""
+    gaps: list[TimeGap] = field(default_factory=list)
+    """The longest times without a batch, longest first."""
+    leading_batches: list[tuple[int, int, int]] = field(default_factory=list)
+    """Time, first record's time and last offset of the first batches that are in order."""
 
     def add_batches(self, batches: BatchTable) -> None:
         """Add the next batches, which must all have timestamps."""
@@ -168,37 +191,50 @@ class TimeOrder:
         times_ms, first_times_ms = batches.max_timestamp, batches.first_timestamps
         previous_max_ms = int(times_ms[0]) if self.max_time_ms is None else self.max_time_ms
         running_max_ms = np.maximum.accumulate(np.concatenate([[previous_max_ms], times_ms]))
+        is_in_order = times_ms >= running_max_ms[:-1]
         self.n_batches += len(batches)
-        self.n_out_of_order += int((times_ms < running_max_ms[:-1]).sum())
-        gaps_ms = first_times_ms - running_max_ms[:-1]
-        for i in np.argsort(-gaps_ms, kind="stable")[:MAX_GAPS].tolist():
-            if gaps_ms[i] > 0:
-                gap_start_ms, offset_after_gap = int(running_max_ms[i]), int(batches.last_offset[i])
-                self._add_gap(gap_start_ms, int(first_times_ms[i]), offset_after_gap)
-        min_time_ms = int(first_times_ms.min())
-        self.min_time_ms = (
-            min_time_ms if self.min_time_ms is None else min(self.min_time_ms, min_time_ms)
-        )
+        self.n_out_of_order += int((~is_in_order).sum())
         self.max_time_ms = int(running_max_ms[-1])
+        gaps_ms = first_times_ms - running_max_ms[:-1]
+        self._add_gaps(
+            TimeGap(int(running_max_ms[i]), int(first_times_ms[i]), int(batches.last_offset[i]))
+            for i in np.argsort(-gaps_ms, kind="stable")[:MAX_GAPS].tolist()
+            if gaps_ms[i] > 0
+        )
+        for i in np.flatnonzero(is_in_order)[
+            : MAX_LEADING_BATCHES - len(self.leading_batches)
+        ].tolist():
+            self.leading_batches.append(
+                (int(times_ms[i]), int(first_times_ms[i]), int(batches.last_offset[i]))
+            )
 
     def merge_later(self, later: TimeOrder) -> None:
         """Add the order of a later log."""
-        if later.min_time_ms is None or later.max_time_ms is None:
+        if later.max_time_ms is None:
             return
         self.n_batches += later.n_batches
         self.n_out_of_order += later.n_out_of_order
-        for _, begin_ms, end_ms, offset_after_gap in later.gaps:
-            self._add_gap(begin_ms, end_ms, offset_after_gap)
-        self.min_time_ms = (
-            later.min_time_ms
-            if self.min_time_ms is None
-            else min(self.min_time_ms, later.min_time_ms)
-        )
+        gaps = later.gaps
+        if self.max_time_ms is not None:
+            max_time_ms = self.max_time_ms
+            self.n_out_of_order += (
+                later.n_batches - later.n_out_of_order
+                if later.max_time_ms < max_time_ms
+                else bisect_left(later.leading_batches, (max_time_ms,))
+            )
+            boundary_gaps = (
+                TimeGap(max_time_ms, first_time_ms, last_offset)
+                for _, first_time_ms, last_offset in later.leading_batches
+                if first_time_ms > max_time_ms
+            )
+            # The log's own gaps count from the latest time of all logs so far.
+            gaps = [gap._replace(start_ms=max(gap.start_ms, max_time_ms)) for gap in gaps]
+            gaps = [*{*(gap for gap in gaps if gap.length_ms > 0), *islice(boundary_gaps, 1)}]
+        self._add_gaps(gaps)
         self.max_time_ms = max(later.max_time_ms, self.max_time_ms or 0)
 
-    def _add_gap(self, begin_ms: int, end_ms: int, offset_after_gap: int) -> None:
-        gaps = [*self.gaps, (end_ms - begin_ms, begin_ms, end_ms, offset_after_gap)]
-        self.gaps = heapq.nlargest(MAX_GAPS, gaps)
+    def _add_gaps(self, gaps: Iterable[TimeGap]) -> None:
+        self.gaps = heapq.nlargest(MAX_GAPS, [*self.gaps, *gaps], attrgetter("length_ms"))
 
 
 class SegmentMapCell(NamedTuple):
@@ -342,11 +378,10 @@ class LogShape:
         if self.segment_map is not None:
             self.segment_map.add_batches(batches)
 
-    def merge_later(self, later: LogShape) -> None:
-        """Add the shape of a later log."""
-        self.time_buckets.merge_buckets(later.time_buckets)
-        for codec_label, counts in later.counts_by_codec.items():
+    def merge(self, other: LogShape) -> None:
+        """Add another log's amounts; `TimeOrder` is merged by partition."""
+        self.time_buckets.merge_buckets(other.time_buckets)
+        for codec_label, counts in other.counts_by_codec.items():
             self.counts_by_codec[codec_label] = _sum_counts(
                 self.counts_by_codec.get(codec_label, (0, 0, 0)), counts
             )
-        self.time_order.merge_later(later.time_order)

@@ -34,7 +34,8 @@ _MERGE_BY_FIELD: dict[str, Callable[..., object]] = {
         ),
         operator.add,
     ),
-    **dict.fromkeys(("first_offset", "min_timestamp"), min),
+    **dict.fromkeys(("first_known_offset", "first_wrapper_offset"), min),
+    **dict.fromkeys(("min_timestamp", "min_batch_timestamp"), min),
     **dict.fromkeys(("last_offset", "max_timestamp", "timestamp_skew_ms"), max),
     "producer_ids": operator.ior,
 }
@@ -63,10 +64,15 @@ class LogStatistics:
     """Batches by number of records, in buckets that end at powers of two."""
     byte_buckets: IntArray = field(default_factory=lambda: np.zeros(N_HISTOGRAM_BUCKETS, np.int64))
     """Batches by size in bytes, in the same buckets."""
-    first_offset: int | None = None
+    first_known_offset: int | None = None
+    """The smallest first offset that a header or a decompressed wrapper states."""
+    first_wrapper_offset: int | None = None
+    """The smallest last offset of wrappers of magic 0 and 1, whose headers state no first one."""
     last_offset: int | None = None
     min_timestamp: int | None = None
     max_timestamp: int | None = None
+    min_batch_timestamp: int | None = None
+    """The smallest timestamp of a batch, which is its largest record's."""
     span: int = 0
     """Offsets from the first to the last of each log, in total."""
     hidden: int = 0
@@ -101,7 +107,7 @@ class LogStatistics:
         if len(batches):
             log_of_batch = np.zeros(len(batches), np.int64)
             previous_max_timestamp = -1 if self.max_timestamp is None else self.max_timestamp
-            self._merge_fields(
+            self.merge(
                 *compute_statistics(
                     batches,
                     log_of_batch,
@@ -145,7 +151,7 @@ class LogStatistics:
                     ((batches.is_v2 == 0) & (batches.compression != 0)).sum()
                 )
                 if len(rows):
-                    record_statistics.first_offset = int(rows.offset.min())
+                    record_statistics.first_known_offset = int(rows.offset.min())
                     record_statistics.last_offset = int(rows.offset.max())
             timestamps = rows.timestamp[(rows.has_timestamp == 1) & (rows.timestamp >= 0)]
             if len(timestamps) and self.min_timestamp is not None:
@@ -157,7 +163,7 @@ class LogStatistics:
                 record_statistics.packed = int(
                     (batches.size[is_compressed] - BATCH_HEADER_BYTES).sum()
                 )
-            self._merge_fields(record_statistics)
+            self.merge(record_statistics)
 
     def set_size_and_span(self, n_bytes: int) -> None:
         """Finish the log. n_bytes: its size."""
@@ -166,23 +172,24 @@ class LogStatistics:
             self.span = self.last_offset - self.first_offset + 1
 
     def merge_later(self, later: LogStatistics) -> None:
-        """Add the statistics of later logs."""
-        if later.min_timestamp is not None and self.max_timestamp is not None:
+        """Add the statistics of a later log of the same partition."""
+        if later.min_batch_timestamp is not None and self.max_timestamp is not None:
             self.timestamp_skew_ms = max(
-                self.timestamp_skew_ms, self.max_timestamp - later.min_timestamp
+                self.timestamp_skew_ms, self.max_timestamp - later.min_batch_timestamp
             )
-        self._merge_fields(later)
+        self.merge(later)
 
-    def _merge_fields(self, later: LogStatistics) -> None:
+    def merge(self, other: LogStatistics) -> None:
+        """Add the statistics of other logs; their order does not matter."""
         for field_name, merge_values in _MERGE_BY_FIELD.items():
-            field_values = getattr(self, field_name), getattr(later, field_name)
+            field_values = getattr(self, field_name), getattr(other, field_name)
             present_values = [
                 field_value for field_value in field_values if field_value is not None
             ]
             setattr(
                 self, field_name, reduce(merge_values, present_values) if present_values else None
             )
-        self._merge_sample_errors(later)
+        self._merge_sample_errors(other)
 
     def total_estimate(self) -> LogStatistics:
         """The estimate of the total from a sample; the same object if it is not a sample. Offsets,
@@ -228,18 +235,18 @@ class LogStatistics:
         )
         return round(float(Z_SCORE_95 * standard_error / self.records), 4)
 
-    def _merge_sample_errors(self, later: LogStatistics) -> None:
+    def _merge_sample_errors(self, other: LogStatistics) -> None:
         """Add the errors of separate samples, whose records are already summed."""
-        if later.sampled_bytes is None:
+        if other.sampled_bytes is None:
             return
         if self.sampled_bytes is None:
             self.sampled_bytes, self.sample_error = 0, 0.0
-        self.sampled_bytes += later.sampled_bytes
-        if self.sample_error is None or later.sample_error is None:
+        self.sampled_bytes += other.sampled_bytes
+        if self.sample_error is None or other.sample_error is None:
             self.sample_error = None
         elif self.records:
-            earlier_error = self.sample_error * (self.records - later.records)
-            combined_error = np.hypot(earlier_error, later.sample_error * later.records)
+            earlier_error = self.sample_error * (self.records - other.records)
+            combined_error = np.hypot(earlier_error, other.sample_error * other.records)
             self.sample_error = round(float(combined_error / self.records), 4)
 
     @property
@@ -250,6 +257,11 @@ class LogStatistics:
         return self.sampled_bytes != 0 or self.bytes == 0
 
     # Names of the JSON contract, like the fields above.
+
+    @property
+    def first_offset(self) -> int | None:
+        """The first offset; None if it is inside a wrapper that has not been decompressed."""
+        return first_offset_or_none(self.first_known_offset, self.first_wrapper_offset)
 
     @property
     def producers(self) -> int:
@@ -290,6 +302,17 @@ class LogStatistics:
     def bytes_histogram(self) -> list[list[int]]:
         """Batches by size in bytes: each bucket's largest value and its batches."""
         return _histogram_pairs(self.byte_buckets)
+
+
+def first_offset_or_none(known_offset: int | None, wrapper_offset: int | None) -> int | None:
+    """The first of some offsets; None if it is unknown.
+
+    known_offset: the smallest known one. wrapper_offset: the smallest last offset of wrappers that
+    may begin anywhere below it.
+    """
+    if known_offset is None or wrapper_offset is None or known_offset <= wrapper_offset:
+        return known_offset
+    return None
 
 
 def codec_name(codec: int) -> str:
@@ -339,10 +362,7 @@ def compute_statistics(
     ]
 
     _set_value_counts(statistics, batches, log_of_batch, record_counts)
-    first_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
-    for log_index, log_rows in _iter_log_slices(log_of_batch):
-        statistics[log_index].first_offset = int(first_offsets[log_rows].min())
-        statistics[log_index].last_offset = int(batches.last_offset[log_rows].max())
+    _set_offsets(statistics, batches, log_of_batch)
     has_time = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
     max_times, first_times = batches.max_timestamp[has_time], batches.first_timestamps[has_time]
     for log_index, log_rows in _iter_log_slices(log_of_batch[has_time]):
@@ -353,12 +373,29 @@ def compute_statistics(
             (running_max_times - max_times[log_rows]).max()
         )
         statistics[log_index].min_timestamp = int(first_times[log_rows].min())
+        statistics[log_index].min_batch_timestamp = int(max_times[log_rows].min())
         statistics[log_index].max_timestamp = int(running_max_times[-1])
     has_producer = is_v2 & (batches.producer_id >= 0)
     producer_ids = batches.producer_id[has_producer]
     for log_index, log_rows in _iter_log_slices(log_of_batch[has_producer]):
         statistics[log_index].producer_ids = set(producer_ids[log_rows].tolist())
     return statistics
+
+
+def _set_offsets(
+    statistics: Sequence[LogStatistics], batches: BatchTable, log_of_batch: IntArray
+) -> None:
+    """Set the first and last offsets of each log."""
+    has_base_offset = batches.has_base_offset == 1
+    for field_name, offsets, is_selected in (
+        ("first_known_offset", batches.base_offset, has_base_offset),
+        ("first_wrapper_offset", batches.last_offset, ~has_base_offset),
+    ):
+        selected_offsets = offsets[is_selected]
+        for log_index, log_rows in _iter_log_slices(log_of_batch[is_selected]):
+            setattr(statistics[log_index], field_name, int(selected_offsets[log_rows].min()))
+    for log_index, log_rows in _iter_log_slices(log_of_batch):
+        statistics[log_index].last_offset = int(batches.last_offset[log_rows].max())
 
 
 def _set_value_counts(

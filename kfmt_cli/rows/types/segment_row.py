@@ -18,7 +18,6 @@ MergeFunction = Callable[[int, int], int]
 MERGE_FUNCTION_BY_NAME: Mapping[str, MergeFunction] = {
     "batches": int.__add__,
     "records": int.__add__,
-    "first_offset": lambda left, _: left,
     "last_offset": lambda _, right: right,
     "min_timestamp": min,
     "max_timestamp": max,
@@ -29,14 +28,19 @@ MERGE_FUNCTION_BY_NAME: Mapping[str, MergeFunction] = {
     "notes": int.__add__,
 }
 EMPTY_SUMMARY: SegmentSummary = {
-    name: 0 if merge in (int.__add__, int.__or__) else None
-    for name, merge in MERGE_FUNCTION_BY_NAME.items()
+    "first_offset": None,
+    **{
+        name: 0 if merge in (int.__add__, int.__or__) else None
+        for name, merge in MERGE_FUNCTION_BY_NAME.items()
+    },
 }
 
 
 def merge_summaries(left: SegmentSummary, right: SegmentSummary) -> SegmentSummary:
     """The merged numbers of two consecutive parts of a log."""
-    merged: SegmentSummary = {}
+    merged: SegmentSummary = {
+        "first_offset": (left if left["batches"] else right)["first_offset"],
+    }
     for name, merge_values in MERGE_FUNCTION_BY_NAME.items():
         left_value, right_value = left[name], right[name]
         merged[name] = (
@@ -50,7 +54,7 @@ def merge_summaries(left: SegmentSummary, right: SegmentSummary) -> SegmentSumma
 
 
 def summarize_batches(batches: BatchTable) -> SegmentSummary:
-    """The numbers of a block's batches."""
+    """The numbers of a block's batches. A wrapper's header states no first offset."""
     if not len(batches):
         return dict(EMPTY_SUMMARY)
     time_mask = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
@@ -59,7 +63,7 @@ def summarize_batches(batches: BatchTable) -> SegmentSummary:
         **EMPTY_SUMMARY,
         "batches": len(batches),
         "records": int(batches.record_counts.sum()),
-        "first_offset": int(batches.base_offset[0]),
+        "first_offset": int(batches.base_offset[0]) if batches.has_base_offset[0] else None,
         "last_offset": int(batches.last_offset[-1]),
         "min_timestamp": int(timestamps.min()) if len(timestamps) else None,
         "max_timestamp": int(timestamps.max()) if len(timestamps) else None,

@@ -15,12 +15,14 @@ import numpy as np
 
 from kfmt_cli.arrow.split_blocks import read_split_blocks
 from kfmt_cli.arrow.split_checks import encode_findings, to_microseconds
+from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block
+from kfmt_cli.log.summary.statistics import first_offset_or_none
 from kfmt_cli.rows.documents import STATS_ROW_BY_TABLE
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.spark.job import JobDefinition, SplitResult
@@ -42,11 +44,18 @@ class BatchTotals:
     """Batches with a codec."""
     codecs: int = 0
     """A bit per codec."""
-    first_offset: int | None = None
+    first_known_offset: int | None = None
     last_offset: int | None = None
     first_time: int | None = None
     last_time: int | None = None
     last_epoch: int | None = None
+    first_wrapper_offset: int | None = None
+    """The smallest last offset of wrappers of magic 0 and 1, whose headers state no first one."""
+
+    @property
+    def first_offset(self) -> int | None:
+        """The first offset; None if it is unknown."""
+        return first_offset_or_none(self.first_known_offset, self.first_wrapper_offset)
 
     def add_totals(self, other: BatchTotals) -> None:
         """Add other totals."""
@@ -63,7 +72,7 @@ class BatchTotals:
 _MERGE_FUNCTION_BY_TOTAL: dict[str, Callable[[int, int], int]] = {
     **dict.fromkeys(("batches", "records", "bytes", "compressed"), add),
     "codecs": or_,
-    **dict.fromkeys(("first_offset", "first_time"), min),
+    **dict.fromkeys(("first_known_offset", "first_wrapper_offset", "first_time"), min),
     **dict.fromkeys(("last_offset", "last_time", "last_epoch"), max),
 }
 
@@ -85,6 +94,7 @@ def _count_batches(blocks: Iterable[Block]) -> tuple[BatchTotals, dict[int, Batc
 
 def _compute_batch_totals(batches: BatchTable, is_selected: BoolArray) -> BatchTotals:
     is_v2 = batches.is_v2[is_selected] == 1
+    has_base_offset = batches.has_base_offset == 1
     # A message of magic 0 or 1 counts as one record; a wrapper's header does not count its records.
     record_counts = np.where(is_v2, batches.records_count[is_selected], 1)
     codecs = batches.compression[is_selected]
@@ -100,12 +110,17 @@ def _compute_batch_totals(batches: BatchTable, is_selected: BoolArray) -> BatchT
         int(batches.size[is_selected].sum()),
         int((codecs != 0).sum()),
         int(np.bitwise_or.reduce(1 << codecs.clip(0, len(CODECS) - 1))) if len(codecs) else 0,
-        int(batches.base_offset[is_selected].min()),
+        _smallest(batches.base_offset[is_selected & has_base_offset]),
         int(batches.last_offset[is_selected].max()),
-        int(max_timestamps.min()) if len(max_timestamps) else None,
+        _smallest(max_timestamps),
         int(max_timestamps.max()) if len(max_timestamps) else None,
         int(producer_epochs.max()) if len(producer_epochs) else None,
+        _smallest(batches.last_offset[is_selected & ~has_base_offset]),
     )
+
+
+def _smallest(values: IntArray) -> int | None:
+    return int(values.min()) if len(values) else None
 
 
 def count_split_batches(
