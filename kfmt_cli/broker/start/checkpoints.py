@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 
 from kfmt_cli.core.integers import parse_java_int
-from kfmt_cli.disk.kinds.checkpoint import MAX_CHECKPOINT_BYTES
+from kfmt_cli.disk.kinds.checkpoint import MAX_CHECKPOINT_BYTES, split_checkpoint_line
 from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 # Bits of each number in a line, 0 for text.
 EPOCH_COLUMN_BITS, OFFSET_COLUMN_BITS = (32, 64), (0, 32, 64)
 _LINE_BREAK_PATTERN = re.compile(r"\r\n|\r|\n")
-_WHITESPACE_PATTERN = re.compile(r"[ \t\n\x0b\f\r]+")
 
 
 class CheckpointError(Exception):
@@ -45,9 +44,7 @@ def read_checkpoint_entries(file: InputFile, column_bits: tuple[int, ...]) -> li
     n_declared_entries = _parse_int32(file, lines[1])
     entries = []
     for line in lines[2:]:
-        field_texts = _WHITESPACE_PATTERN.split(line)
-        while field_texts and not field_texts[-1]:
-            field_texts.pop()
+        field_texts = split_checkpoint_line(line)
         if len(field_texts) != len(column_bits):
             raise CheckpointError(f"{file.name}: malformed line: {quote_content(line)}")
         texts_and_bits = zip(field_texts, column_bits, strict=True)

@@ -109,7 +109,7 @@ class StatCommand:
         )
         logs = list(self._iter_selected_logs(partitions))
         files = [file for _, file, _ in logs]
-        sizes = list(map(file_size, files))
+        sizes = [file_size(file) for file in files]
         is_sample = self.sample_bytes is not None
         summaries = self._sample_logs(files) if is_sample else self._summarize_logs(logs, sizes)
         statistics_by_part: dict[tuple[StatSubject, str], LogStatistics] = {}
@@ -146,19 +146,24 @@ class StatCommand:
             reason = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
             self.run.sink.write_to_stderr(f"{count_text} not decoded: {reason}\n")
         if not self.selection and self.sample_bytes is None:
-            user_paths = (path if isinstance(path, str) else path.path for path in paths)
-            partitions_by_path = partitions_by_directory(partitions)
-            for path, real_path in _outermost_directories(filter(_is_directory, user_paths)):
-                partitions_under_path = partitions_by_path.get(real_path, [])
-                write_disk_usage(
-                    run,
-                    path,
-                    partitions_under_path,
-                    self.settings_resolver,
-                    self.current_time_ms,
-                    always_has_lines=len(statistics_by_subject) > 1,
-                )
+            self._write_disk_usage(paths, partitions, has_rows=len(statistics_by_subject) > 1)
         try_codecs(run, self.codec_trials, partitions, self.decompression_limit, self.trial_bytes)
+
+    def _write_disk_usage(
+        self, paths: Sequence[InputPath | str], partitions: list[Partition], *, has_rows: bool
+    ) -> None:
+        """Show what fills the directories among some paths. has_rows: also where only logs do."""
+        user_paths = (path if isinstance(path, str) else path.path for path in paths)
+        partitions_by_path = partitions_by_directory(partitions)
+        for path, real_path in _outermost_directories(filter(_is_directory, user_paths)):
+            write_disk_usage(
+                self.run,
+                path,
+                partitions_by_path.get(real_path, []),
+                self.settings_resolver,
+                self.current_time_ms,
+                always_has_lines=has_rows,
+            )
 
     def _summarize_logs(
         self, selected_logs: list[tuple[Partition, InputFile, Selection]], log_sizes: list[int]

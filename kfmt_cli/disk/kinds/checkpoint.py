@@ -5,6 +5,7 @@ Follows `org.apache.kafka.server.common.CheckpointFile`, but continues after a m
 
 from __future__ import annotations
 
+import re
 from itertools import accumulate
 from pathlib import PurePath
 
@@ -29,6 +30,7 @@ from kfmt_cli.formats.checkpoint import CHECKPOINTS
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.columnar_rows import build_columnar_rows
 
+_WHITESPACE_PATTERN = re.compile(r"[ \t\n\x0b\f\r]+")
 MAX_CHECKPOINT_BYTES = 64 << 20
 REMOTE_CHECKPOINT_SUFFIX = ".leader_epoch_checkpoint"  # a file in remote storage
 
@@ -72,11 +74,8 @@ def read_checkpoint(file: InputFile) -> FileContents:
     """The entries of a checkpoint file; raises InputError."""
     file_bytes = read_small_file(file, MAX_CHECKPOINT_BYTES)
     raw_lines = file_bytes.splitlines(keepends=True)
-    line_positions = accumulate(map(len, raw_lines), initial=0)
-    positions_and_lines = [
-        (line_position, line.strip())
-        for line_position, line in zip(line_positions, raw_lines, strict=False)
-    ]
+    positions = accumulate(map(len, raw_lines), initial=0)
+    lines = [_decode_line(line.rstrip(b"\r\n")) for line in raw_lines]
     findings: list[Finding] = []
 
     def report_malformed(position: int, message: str) -> None:
@@ -95,46 +94,49 @@ def read_checkpoint(file: InputFile) -> FileContents:
         return FileContents(
             len(file_bytes), [build_columnar_rows(ROW_TYPE_BY_CHECKPOINT[name], [])], findings
         )
-    if file_bytes and len(positions_and_lines) < 2:  # brokers create them empty
+    try:
+        file_bytes.decode()
+    except UnicodeDecodeError as error:
+        report_malformed(error.start, "not valid UTF-8")
+    if file_bytes and len(lines) < 2:  # brokers create them empty
         report_malformed(len(file_bytes), "the file ends before the entry count")
-    if positions_and_lines and positions_and_lines[0][1] != b"0":
-        report_malformed(
-            0,
-            (
-                f"version {quote_content(_decode_line(positions_and_lines[0][1]))}; only 0 is "
-                "supported"
-            ),
-        )
     rows = []
-    for line_number, (position, line) in enumerate(positions_and_lines[2:], 3):
-        line_values = _parse_line(CHECKPOINTS[name], line)
-        if line_values is None:
+    for line_number, (position, line) in enumerate(zip(positions, lines, strict=False), 1):
+        if line_number == 1:
+            if parse_java_int(line) != 0:
+                report_malformed(0, f"version {quote_content(line)}; only 0 is supported")
+        elif line_number == 2:
+            count_position = position
+        elif (values := _parse_line(CHECKPOINTS[name], line)) is not None:
+            rows.append([position, *values])
+        else:
             line_format = " ".join(field.name for field in CHECKPOINTS[name].fields)
             message = f"line {line_number} is not of the form {line_format}"
-            report_malformed(position, f"{message}: {quote_content(_decode_line(line))}")
-        else:
-            rows.append([position, *line_values])
-    if (
-        len(positions_and_lines) > 1
-        and positions_and_lines[1][1] != str(len(positions_and_lines) - 2).encode()
-    ):
-        message = (
-            f"{_decode_line(positions_and_lines[1][1])[:MAX_QUOTED_CHARS]} entries "
-            f"declared, {len(positions_and_lines) - 2}"
-        )
-        report_malformed(positions_and_lines[1][0], f"{message} lines found")
+            report_malformed(position, f"{message}: {quote_content(line)}")
+    if len(lines) > 1 and parse_java_int(lines[1]) != len(lines) - 2:
+        message = f"{lines[1][:MAX_QUOTED_CHARS]} entries declared, {len(lines) - 2} lines found"
+        report_malformed(count_position, message)
     return FileContents(
         len(file_bytes), [build_columnar_rows(ROW_TYPE_BY_CHECKPOINT[name], rows)], findings
     )
+
+
+def split_checkpoint_line(line: str) -> list[str]:
+    """The values of a line as Java's `String.split` leaves them: without empty ones at the end,
+    but with one before leading white space."""
+    values = _WHITESPACE_PATTERN.split(line)
+    while values and not values[-1]:
+        values.pop()
+    return values
 
 
 def _decode_line(line: bytes) -> str:
     return line.decode(errors="replace")
 
 
-def _parse_line(layout: Layout, line: bytes) -> list[str | int] | None:
+def _parse_line(layout: Layout, line: str) -> list[str | int] | None:
     """The columns of a line, or None if it is malformed."""
-    value_texts = _decode_line(line).split()
+    value_texts = split_checkpoint_line(line)
     if len(value_texts) != len(layout.fields):
         return None
     column_values: list[str | int] = []
