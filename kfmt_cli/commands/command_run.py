@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast
 
 from kfmt_cli.errors import ExitCode, InputError, InputErrorHandler
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector, Severity
@@ -77,6 +78,19 @@ def iter_result_events(result: FileResult) -> Iterator[RunEvent]:
     yield result
 
 
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+_cache_clear_functions: list[Callable[[], None]] = []
+
+
+def cached_for_run(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Decorate a function that reads a disk: its results last until the next run begins, so that a
+    process with several runs, as with the Python API, sees what has changed on the disk."""
+    cached_function = lru_cache(maxsize=8)(function)
+    _cache_clear_functions.append(cached_function.cache_clear)
+    return cast("Callable[_Parameters, _Result]", cached_function)
+
+
 @dataclass(slots=True)
 class CommandRun:
     """One run of a command."""
@@ -92,6 +106,8 @@ class CommandRun:
     _reported_messages: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        for clear_cache in _cache_clear_functions:
+            clear_cache()
         self.summary = RunSummary(self.result_type or FileResultType((), {}))
 
     def run_task(self, task: FileTask, paths: tuple[str, ...]) -> ExitCode:

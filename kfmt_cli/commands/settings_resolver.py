@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
@@ -17,6 +16,7 @@ from kfmt_cli.broker.topic_settings import (
     overridden_fields,
     parse_cleanup_policy,
 )
+from kfmt_cli.commands.command_run import cached_for_run
 from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.directory_listing import list_directory
@@ -195,7 +195,7 @@ class _MetadataConfigs:
     """Errors about damage in the log: settings may be missing or outdated."""
 
 
-@lru_cache(maxsize=8)
+@cached_for_run
 def _load_metadata_configs(log_directory: Path) -> _MetadataConfigs:
     """The settings in the metadata log of a log directory."""
     configs = _MetadataConfigs()

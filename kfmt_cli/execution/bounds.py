@@ -43,7 +43,8 @@ def compute_split_bounds(
         return split.start, split.end
 
     def find_boundary(nominal_position: int) -> int:
-        index_entries, file_size = _read_index_entries(split.path), split.file_size
+        file_size = split.file_size
+        index_entries = _read_index_entries(split.path, file_size, split.modified_ns)
         if not index_entries.shape[1] and searches_without_index:
             batch_position = find_first_batch(
                 source,
@@ -86,8 +87,12 @@ def find_first_batch(
 
 
 @lru_cache(maxsize=64)
-def _read_index_entries(log_path: str) -> IntArray:
-    """Relative offsets and positions, shape (2, n), of a log's index; empty if it is unusable."""
+def _read_index_entries(log_path: str, log_size: int, log_modified_ns: int) -> IntArray:
+    """Relative offsets and positions, shape (2, n), of a log's index; empty if it is unusable.
+
+    log_size, log_modified_ns: those of the log, whose index is read again after it has changed.
+    """
+    del log_size, log_modified_ns
     try:
         index_bytes = read_bytes_at(
             log_path.removesuffix(LOG_KIND.suffix) + OFFSET_INDEX_KIND.suffix, 0, MAX_INDEX_BYTES

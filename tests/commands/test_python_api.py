@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -141,3 +142,16 @@ def test_integers_of_numpy_are_integers() -> None:
     assert sum(len(batch) for batch in rows) == 1
     with pytest.raises(UsageError, match="it must be an integer"):
         kfmt_cli.find(ORDERS, offset=five / 1)
+
+
+def test_a_second_call_sees_what_has_changed_on_the_disk(tmp_path: Path) -> None:
+    broker = SAMPLES / "kafka-3.9.1-broker1"
+
+    def policy_source() -> object:
+        (row, *_) = kfmt_cli.retention(tmp_path / "compacted-0").rows
+        return row["settings"]["cleanup.policy"]["source"]
+
+    shutil.copytree(broker / "compacted-0", tmp_path / "compacted-0")
+    assert policy_source() == "Kafka's default"
+    shutil.copytree(broker / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    assert policy_source() == "metadata log"

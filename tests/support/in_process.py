@@ -22,11 +22,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
 
-from kfmt_cli.commands import registry_schemas, settings_resolver
-from kfmt_cli.commands.retention import remote_end
+from kfmt_cli.commands import registry_schemas
 from kfmt_cli.core import credentials, file_systems, small_objects
 from kfmt_cli.disk import file_names, mounts
-from kfmt_cli.execution import bounds
 from kfmt_cli.render.sinks import repository
 from tests.support.warm import INTERPRETER_VARIABLES
 
@@ -45,9 +43,6 @@ _CACHES_BY_PATH: tuple[Callable[[], object], ...] = (
     ),
     repository.repository_root.cache_clear,
     registry_schemas._replay_registry.cache_clear,
-    settings_resolver._load_metadata_configs.cache_clear,
-    remote_end._read_remote_end_offsets.cache_clear,
-    bounds._read_index_entries.cache_clear,
     *(
         function.cache_clear
         for function in (small_objects._object_store_client, file_systems._open_file_system)

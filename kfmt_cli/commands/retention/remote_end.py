@@ -5,11 +5,11 @@ Source: `UnifiedLog.isSegmentEligibleForDeletion`, `highestOffsetInRemoteStorage
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 from kfmt_cli.broker.state import create_replay
 from kfmt_cli.broker.state.remote import RemoteLogReplay
+from kfmt_cli.commands.command_run import cached_for_run
 from kfmt_cli.commands.state.internal_topics import replay_log_records
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.directory_listing import list_directory
@@ -29,7 +29,7 @@ def find_remote_end_offset(partition: Partition) -> int | None:
     return _read_remote_end_offsets(partition.log_directory).get(partition.topic_partition)
 
 
-@lru_cache(maxsize=8)
+@cached_for_run
 def _read_remote_end_offsets(log_directory: Path) -> dict[tuple[str | None, int | None], int]:
     """The end of each partition in remote storage, from the partitions of __remote_log_metadata in
     a log directory; raises InputError."""
