@@ -17,6 +17,7 @@ import pytest
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionRegistration
 from kfmt_cli.broker.cluster.election import ElectionResult, PartitionLeadership, StartStage
 from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.commands.replicas import command as replicas_command
 from kfmt_cli.commands.replicas.branches import ReplicaBranch, ReplicaBranches
 from kfmt_cli.commands.replicas.evidence import find_evidence
 from kfmt_cli.commands.replicas.nodes import DiskReplica
@@ -25,6 +26,7 @@ from kfmt_cli.commands.replicas.start_orders import (
     PartitionOutcome,
     StartOrder,
 )
+from kfmt_cli.errors import InputError
 from tests.support.dead_clusters import LOG, flip
 from tests.support.failing_disk import make_unreadable
 from tests.support.samples import Done, kfmt
@@ -120,6 +122,28 @@ def test_exit_codes_and_verdicts() -> None:
         "c29-directory-gone": {"empty"},
     }
     assert {name for name in NAMES if replicas_result(name).code == 0} == {"c01-power-off"}
+
+
+def test_partitions_that_cannot_be_compared_are_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disks = unpacked("c01-power-off", tmp_path / "disks")
+
+    def fail(*_: object) -> ReplicaBranches:
+        raise InputError("a-0/00000000000000000000.log: read error")
+
+    monkeypatch.setattr(replicas_command, "find_branches", fail)
+    result = kfmt("replicas", *disks, "--json")
+    assert result.code == 3
+    assert {row["verdict"] for row in result.of("replicas")} == {"unread"}
+    assert not result.of("start_order")
+    output = kfmt("replicas", *disks).out
+    assert "3 partitions could not be compared" in output
+    assert "nothing is lost" not in output
+    assert "need no decision" not in output
+    merged = kfmt("merge", *disks, "--to", tmp_path / "merged")
+    assert "not merged: a-0: its replicas could not be compared" in merged.err
+    assert not (tmp_path / "merged").exists()
 
 
 def test_the_answer_comes_first(tmp_path: Path) -> None:

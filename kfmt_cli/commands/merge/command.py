@@ -252,6 +252,9 @@ class MergeCommand:
 
     def _choose_branch(self, partition: PartitionComparison) -> ReplicaBranch | None:
         """The branch to write; None, after a note, if there is none or the user has to name it."""
+        if not partition.is_compared:
+            self._refuse_partition(partition, "its replicas could not be compared")
+            return None
         branches = [
             branch
             for branch in partition.replica_branches.branches

@@ -100,7 +100,13 @@ def find_best_cost(costs: Sequence[StartOrderCost]) -> StartOrderCost:
 
 def start_advice_lines(cluster: OfflineCluster) -> Iterator[str]:
     """The answer, the most important line first."""
-    yield from _best_order_lines(compute_order_costs(cluster))
+    if n_unread := sum(not partition.is_compared for partition in cluster.partitions):
+        yield (
+            f"{format_count(n_unread, 'partition')} could not be compared: what any order loses "
+            "there is unknown; mend the disk or leave it out. For the other partitions:"
+        )
+    if n_unread < len(cluster.partitions):
+        yield from _best_order_lines(compute_order_costs(cluster))
     if missing_broker_ids := cluster.missing_broker_ids:
         noun, verb = ("broker", "is") if len(missing_broker_ids) == 1 else ("brokers", "are")
         yield (

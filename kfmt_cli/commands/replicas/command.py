@@ -47,6 +47,8 @@ class PartitionComparison:
     registration: PartitionRegistration | None = None
     outcomes: list[PartitionOutcome] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
+    is_compared: bool = True
+    """False if a log failed while it was compared: nothing else is known then."""
 
     @property
     def name(self) -> str:
@@ -57,6 +59,8 @@ class PartitionComparison:
     def verdict(self) -> str:
         """How its replicas relate, the worst first."""
         replicas = self.replicas
+        if not self.is_compared:
+            return "unread"
         if any(replica.is_excluded and not replica.is_tiered for replica in replicas):
             return "foreign"
         if len(self.replica_branches.branches) > 1:
@@ -212,10 +216,15 @@ class ReplicasCommand:
             self.run.sink.write_to_stderr(
                 f"not used: {escape_unprintable(replica.owner_name)}: {message}\n"
             )
-        branches = ReplicaBranches()
+        comparison = PartitionComparison(
+            topic_partition, replicas, ReplicaBranches(), registration, is_compared=False
+        )
         with InputErrorHandler(read_errors.append):
-            branches = find_branches(replicas, self.decompression_limit)
-        comparison = PartitionComparison(topic_partition, replicas, branches, registration)
+            comparison.replica_branches = find_branches(replicas, self.decompression_limit)
+            comparison.is_compared = True
+        branches = comparison.replica_branches
+        if not comparison.is_compared:
+            return comparison
         if predictor is not None and registration is not None:
             comparison.outcomes = list(
                 predictor.iter_outcomes(registration, replicas, branches, start_orders)

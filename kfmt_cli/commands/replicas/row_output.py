@@ -57,6 +57,7 @@ def _has_problem(partition: PartitionComparison) -> bool:
     if partition.replica_branches.diverged_at is not None or partition.verdict in (
         "damaged",
         "foreign",
+        "unread",
     ):
         return True
     return any(outcome.lost_offsets or outcome.returning_offsets for outcome in partition.outcomes)
