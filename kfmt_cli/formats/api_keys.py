@@ -1,6 +1,6 @@
 """The requests of Kafka's protocol, and the header version for each request version.
 
-Source: `org.apache.kafka.common.protocol.ApiKeys` and the request messages of Kafka 4.2; for
+Source: `org.apache.kafka.common.protocol.ApiKeys` and the request messages of Kafka 4.4; for
 removed requests, the messages of 3.9.
 """
 
@@ -61,7 +61,7 @@ APIS = (
     ApiSpec(15, "DescribeGroups", 0, 6, 5),
     ApiSpec(16, "ListGroups", 0, 5, 3),
     ApiSpec(17, "SaslHandshake", 0, 1, None),
-    ApiSpec(18, "ApiVersions", 0, 4, 3),
+    ApiSpec(18, "ApiVersions", 0, 5, 3),
     ApiSpec(19, "CreateTopics", 2, 7, 5),
     ApiSpec(20, "DeleteTopics", 1, 6, 4),
     ApiSpec(21, "DeleteRecords", 0, 2, 2),
@@ -71,21 +71,21 @@ APIS = (
     ApiSpec(25, "AddOffsetsToTxn", 0, 4, 3),
     ApiSpec(26, "EndTxn", 0, 5, 3),
     ApiSpec(27, "WriteTxnMarkers", 1, 2, 1),
-    ApiSpec(28, "TxnOffsetCommit", 0, 5, 3),
+    ApiSpec(28, "TxnOffsetCommit", 0, 6, 3),
     ApiSpec(29, "DescribeAcls", 1, 3, 2),
     ApiSpec(30, "CreateAcls", 1, 3, 2),
     ApiSpec(31, "DeleteAcls", 1, 3, 2),
     ApiSpec(32, "DescribeConfigs", 1, 4, 4),
     ApiSpec(33, "AlterConfigs", 0, 2, 2),
     ApiSpec(34, "AlterReplicaLogDirs", 1, 2, 2),
-    ApiSpec(35, "DescribeLogDirs", 1, 4, 2),
+    ApiSpec(35, "DescribeLogDirs", 1, 5, 2),
     ApiSpec(36, "SaslAuthenticate", 0, 2, 2),
     ApiSpec(37, "CreatePartitions", 0, 3, 2),
     ApiSpec(38, "CreateDelegationToken", 1, 3, 2),
     ApiSpec(39, "RenewDelegationToken", 1, 2, 2),
     ApiSpec(40, "ExpireDelegationToken", 1, 2, 2),
     ApiSpec(41, "DescribeDelegationToken", 1, 3, 2),
-    ApiSpec(42, "DeleteGroups", 0, 2, 2),
+    ApiSpec(42, "DeleteGroups", 0, 3, 2),
     ApiSpec(43, "ElectLeaders", 0, 2, 2),
     ApiSpec(44, "IncrementalAlterConfigs", 0, 1, 1),
     ApiSpec(45, "AlterPartitionReassignments", 0, 1, 0),
@@ -106,7 +106,7 @@ APIS = (
     ApiSpec(60, "DescribeCluster", 0, 2, 0),
     ApiSpec(61, "DescribeProducers", 0, 0, 0),
     ApiSpec(62, "BrokerRegistration", 0, 4, 0),
-    ApiSpec(63, "BrokerHeartbeat", 0, 1, 0),
+    ApiSpec(63, "BrokerHeartbeat", 0, 2, 0),
     ApiSpec(64, "UnregisterBroker", 0, 0, 0),
     ApiSpec(65, "DescribeTransactions", 0, 0, 0),
     ApiSpec(66, "ListTransactions", 0, 2, 0),
@@ -131,11 +131,13 @@ APIS = (
     ApiSpec(85, "WriteShareGroupState", 0, 1, 0),
     ApiSpec(86, "DeleteShareGroupState", 0, 0, 0),
     ApiSpec(87, "ReadShareGroupStateSummary", 0, 1, 0),
-    ApiSpec(88, "StreamsGroupHeartbeat", 0, 0, 0),
-    ApiSpec(89, "StreamsGroupDescribe", 0, 0, 0),
+    ApiSpec(88, "StreamsGroupHeartbeat", 0, 1, 0),
+    ApiSpec(89, "StreamsGroupDescribe", 0, 1, 0),
     ApiSpec(90, "DescribeShareGroupOffsets", 0, 1, 0),
     ApiSpec(91, "AlterShareGroupOffsets", 0, 0, 0),
     ApiSpec(92, "DeleteShareGroupOffsets", 0, 0, 0),
+    ApiSpec(93, "StreamsGroupTopologyDescriptionUpdate", 0, 0, 0),
+    ApiSpec(94, "UnregisterController", 0, 0, 0),
 )
 API_BY_KEY = {api.key: api for api in APIS}
 API_BY_NAME = {api.name.lower(): api for api in APIS}

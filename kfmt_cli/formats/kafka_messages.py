@@ -1,6 +1,6 @@
-"""The messages of internal topics, control records and request headers, as Kafka 4.2 defines them.
+"""The messages of internal topics, control records and request headers, as Kafka 4.4 defines them.
 
-`kafka_messages_4.2.json` lists the fields of each message with their wire types and the attributes
+`kafka_messages_4.4.json` lists the fields of each message with their wire types and the attributes
 of `Field` that depend on the version, such as `since` and `tag`. `message_descriptions.py` adds
 what the definitions do not contain.
 """
@@ -51,7 +51,7 @@ _Meaning = TypeVar("_Meaning")
 @cache
 def load_message_definitions() -> dict[str, dict[str, Any]]:
     """Kafka's definitions by message name: the topic (`where`), the `id` in it, and the fields."""
-    definitions_json = get_data("kfmt_cli.formats", "kafka_messages_4.2.json")
+    definitions_json = get_data("kfmt_cli.formats", "kafka_messages_4.4.json")
     definition_by_name: dict[str, dict[str, Any]] = json.loads(definitions_json or b"")
     return definition_by_name
 

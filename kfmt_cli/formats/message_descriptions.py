@@ -87,6 +87,7 @@ MESSAGE_DESCRIPTIONS = {
     },
     "RegisterBrokerRecord": "A broker registers.",
     "UnregisterBrokerRecord": "A broker is removed from the cluster.",
+    "UnregisterControllerRecord": "A controller is removed from the cluster.",
     "TopicRecord": "A topic is created.",
     "PartitionRecord": "A partition is created or, in a snapshot, exists.",
     "ConfigRecord": "A setting is set or removed.",
@@ -203,6 +204,7 @@ FIELD_DESCRIPTIONS = {
     "assignment": "Assignment that the group leader gave the member.",
     "assignment_epoch": "Epoch of the target assignment.",
     "assignment_epochs": "Assignment epoch of each partition of the task.",
+    "assignment_timestamp": "When the target assignment was computed.",
     "broker_epoch": "Epoch of the broker registration.",
     "broker_id": "The broker.",
     "classic_member_metadata": "Set while the member uses the classic protocol.",
@@ -216,6 +218,7 @@ FIELD_DESCRIPTIONS = {
     "commit_timestamp": "When it was committed.",
     "controller_id": "The controller.",
     "copartition_groups": "Topics that must be co-partitioned.",
+    "cordoned_log_dirs": "Cordoned log directories, which get no new replicas (KIP-1066).",
     "correlation_id": "Correlation id assigned by the client; the response repeats it.",
     "create_timestamp": "When the share partition was first written.",
     "current_state_timestamp": "When the group entered its state.",
@@ -237,6 +240,9 @@ FIELD_DESCRIPTIONS = {
     "event_timestamp_ms": "When this event happened.",
     "expiration_timestamp": "When the token expires.",
     "expire_timestamp": "When the committed offset expires.",
+    "failed_description_topology_epoch": (
+        "Epoch of the last topology whose description the plug-in failed to store; -1 for none."
+    ),
     "feature_level": "Level at which the feature is enabled.",
     "features": "Supported features.",
     "fenced": "Whether the broker is fenced.",
@@ -352,6 +358,9 @@ FIELD_DESCRIPTIONS = {
     "state_changelog_topics": "Changelog topics of its state stores.",
     "state_changelog_topics.partitions": "Number of partitions; 0 if it follows from the topology.",
     "state_epoch": "State epoch of the share partition.",
+    "stored_description_topology_epoch": (
+        "Epoch of the last topology whose description the plug-in has stored; -1 for none."
+    ),
     "stored_key": "The hashed client key.",
     "subscribed_topic_names": "Subscribed topics.",
     "subscribed_topic_regex": "Subscribed regular expression.",

@@ -107,9 +107,10 @@ SCHEMA_BY_MEMBER: dict[str, JsonSchema] = {
     "alternatives": array_schema(_OUTCOME_SCHEMA),
     "order": {"type": ["array", "string"], "items": INTEGER_SCHEMA},
     **dict.fromkeys(
-        ("observed_on", "deleted", "codes", "cleanup_policy", "log_dirs"), _STRINGS_SCHEMA
+        ("observed_on", "deleted", "codes", "cleanup_policy", "paths", "answers", "said"),
+        _STRINGS_SCHEMA,
     ),
-    **dict.fromkeys(("paths", "answers", "said"), _STRINGS_SCHEMA),
+    **dict.fromkeys(("log_dirs", "cordoned_log_dirs"), _STRINGS_SCHEMA),
     **dict.fromkeys(("directories", "renewers"), array_schema(nullable_schema(STRING_SCHEMA))),
     **dict.fromkeys(("replicas", "isr", "adding_replicas", "removing_replicas"), _INTEGERS_SCHEMA),
     **dict.fromkeys(("eligible_leader_replicas", "last_known_elr"), _INTEGERS_SCHEMA),

@@ -97,14 +97,12 @@ class KeyedDecoder(Decoder):
                 KEY_HEADER_LAYOUT,
                 {"type": None},
                 position,
-                unknown_note=f"the key has no type: {error}",
+                note=f"the key has no type: {error}",
             )
         message_type = self._find_message_type(data, position, end)
         if message_type is None or message_type.key_layout is None:
             type_note = f"records of type {header_values.type!s} are unknown"
-            return FramedMessage(
-                KEY_HEADER_LAYOUT, header_values, body_start, unknown_note=type_note
-            )
+            return FramedMessage(KEY_HEADER_LAYOUT, header_values, body_start, note=type_note)
         layout = layout_at_version(message_type.key_layout, 0)
         return FramedMessage(
             KEY_HEADER_LAYOUT, header_values, body_start, message_type.key_layout.name, layout
@@ -124,13 +122,11 @@ class KeyedDecoder(Decoder):
                 {"version": None},
                 position,
                 message_name,
-                unknown_note=version_note,
+                note=version_note,
             )
         if message_type is None:
             layout_note = "the value cannot be decoded without the key's type"
-            return FramedMessage(
-                VALUE_HEADER_LAYOUT, header_values, body_start, unknown_note=layout_note
-            )
+            return FramedMessage(VALUE_HEADER_LAYOUT, header_values, body_start, note=layout_note)
         version_layout, layout_note = find_version_layout(
             message_type.value_layout, header_values.version
         )
@@ -145,12 +141,21 @@ class KeyedDecoder(Decoder):
 
 
 def find_version_layout(message_layout: Layout, version: object) -> tuple[Layout | None, str]:
-    """The Layout of a message's version and an empty note; or None and a note that says why."""
+    """The Layout of a message's version and an empty note; or None and a note that says why.
+
+    A later version of a flexible message has the newest known Layout, and a note: most versions
+    only add tagged fields.
+    """
     assert isinstance(version, int)
     assert message_layout.versions is not None
     first_version, last_version = message_layout.versions
     if first_version <= version <= last_version:
         return layout_at_version(message_layout, version), ""
+    if version > last_version and message_layout.flexible_since is not None:
+        return (
+            layout_at_version(message_layout, last_version),
+            f"version {version} is unknown",
+        )
     return (
         None,
         f"version {version} is unknown; only {first_version} to {last_version} are supported",

@@ -32,8 +32,8 @@ class FramedMessage:
     """The name of the message; None if unknown, see `note`."""
     message_layout: Layout | None = None
     """The Layout of the message; None if unknown, see `note`."""
-    unknown_note: str | None = None
-    """Why the name or the Layout is unknown."""
+    note: str | None = None
+    """Why the name, the Layout or the version is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,16 +50,14 @@ class EnvelopedDecoder(Decoder):
                 RECORD_ENVELOPE,
                 {},
                 position,
-                unknown_note=f"the value has no type and version: {error}",
+                note=f"the value has no type and version: {error}",
             )
         if header_values.frame_version != FRAME_VERSION:
             version_note = (
                 f"frame version {header_values.frame_version!s} is unknown; only {FRAME_VERSION} "
                 "is supported"
             )
-            return FramedMessage(
-                RECORD_ENVELOPE, header_values, body_start, unknown_note=version_note
-            )
+            return FramedMessage(RECORD_ENVELOPE, header_values, body_start, note=version_note)
         type_id: object = header_values.type
         message_type = self._message_type_by_id.get(type_id) if isinstance(type_id, int) else None
         if message_type is None:
@@ -67,7 +65,7 @@ class EnvelopedDecoder(Decoder):
                 RECORD_ENVELOPE,
                 header_values,
                 body_start,
-                unknown_note=f"records of type {type_id} are unknown",
+                note=f"records of type {type_id} are unknown",
             )
         version_layout, layout_note = find_version_layout(
             message_type.value_layout, header_values.version

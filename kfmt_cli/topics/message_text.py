@@ -31,7 +31,7 @@ def decode_message(
         "data": None,
     }
     if framed_message.message_layout is None:
-        return DecodedPayload(json_values | {"note": framed_message.unknown_note})
+        return DecodedPayload(json_values | {"note": framed_message.note})
     read_result = read_message(
         framed_message.message_layout, data, framed_message.body_start, len(data)
     )
@@ -42,6 +42,10 @@ def decode_message(
             f"byte {read_result.end_position}: "
             f"{format_trailing_bytes(len(data) - read_result.end_position)}"
         )
+    if framed_message.note:
+        if error is not None:  # a later version that the newest known one cannot be read for
+            return DecodedPayload(json_values | {"data": None, "note": framed_message.note})
+        json_values["note"] = f"{framed_message.note}; read as the newest known"
     if error is not None:
         json_values["note"] = error
     return DecodedPayload(json_values, read_result.values, error, has_symbols=True)

@@ -22,7 +22,7 @@ from kfmt_cli.rows.types.format_entries import iter_format_entries
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, java, missing
 
-API_KEYS = json.loads((ROOT / "tests/reference/kafka_api_keys_4.2.json").read_text())
+API_KEYS = json.loads((ROOT / "tests/reference/kafka_api_keys_4.4.json").read_text())
 
 # The reference of the formats.
 

@@ -44,7 +44,7 @@ from kfmt_cli.core.uuids import format_uuid
 from tools.kafka import ROOT
 
 # The fields of each message in each version, as Kafka generates them.
-REFERENCE = json.loads((ROOT / "tests/reference/kafka_messages_4.2.json").read_text())
+REFERENCE = json.loads((ROOT / "tests/reference/kafka_messages_4.4.json").read_text())
 WIRE_TYPES: dict[str, WireType] = {
     integer.name: integer
     for integer in (Int8, Int16, Int32, Int64, UInt16, UInt32, Bool, Float64, UuidType)

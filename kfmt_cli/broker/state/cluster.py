@@ -52,6 +52,7 @@ _KEYED_RECORDS: dict[str, tuple[StateType, tuple[str, ...]]] = {
 # The stored record that each of these records removes.
 _REMOVED_TYPE_BY_REMOVAL = {
     "UnregisterBrokerRecord": "RegisterBrokerRecord",
+    "UnregisterControllerRecord": "RegisterControllerRecord",
     "RemoveAccessControlEntryRecord": "AccessControlEntryRecord",
     "RemoveUserScramCredentialRecord": "UserScramCredentialRecord",
     "RemoveDelegationTokenRecord": "DelegationTokenRecord",
@@ -168,6 +169,8 @@ class ClusterReplay(TopicReplay):
             broker.in_controlled_shutdown = True
         if record_fields.get("log_dirs"):
             broker.log_dirs = record_fields.log_dirs
+        if record_fields.get("cordoned_log_dirs") is not None:
+            broker.cordoned_log_dirs = record_fields.cordoned_log_dirs
 
     # Topics and partitions.
 

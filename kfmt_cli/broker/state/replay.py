@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,8 +29,9 @@ class TopicReplay(ABC):
     """Turns the records of one partition, in offset order, into state.
 
     topic: the topic replayed. row_types: the types of its rows, in display order.
-    malformed_records: the problems of records, by offset. n_unknown_records: the number of records
-    of an unknown kind.
+    malformed_records: the problems of records, by offset. skipped_kinds: records that were skipped,
+    by type or version that is unknown. later_kinds: records of later versions that were read as the
+    newest known.
     """
 
     topic: ClassVar[str]
@@ -43,7 +44,8 @@ class TopicReplay(ABC):
         assert decoder is not None
         self.decoder: Decoder = decoder
         self.malformed_records: list[tuple[int, str]] = []
-        self.n_unknown_records = 0
+        self.skipped_kinds: Counter[str] = Counter()
+        self.later_kinds: Counter[str] = Counter()
 
     @abstractmethod
     def apply_record(self, record: StreamedRecord) -> None:
@@ -65,6 +67,8 @@ class TopicReplay(ABC):
             and decoded_payload.error is None
             and decoded_payload.stored_values is not None
         ):
+            if decoded_payload.json_values.get("note"):
+                self.later_kinds[_describe_kind(decoded_payload)] += 1
             return (
                 decoded_payload.stored_values
                 if isinstance(decoded_payload.stored_values, RecordFields)
@@ -75,8 +79,23 @@ class TopicReplay(ABC):
                 record, f"not a valid {decoded_payload.message_name}: {decoded_payload.error}"
             )
         else:
-            self.n_unknown_records += 1
+            self.skipped_kinds[_describe_kind(decoded_payload)] += 1
         return None
+
+    def unknown_record_messages(self) -> Iterator[str]:
+        """What was skipped, and what was read as an older version: a sentence for each."""
+        for kinds, consequence in (
+            (self.skipped_kinds, "skipped"),
+            (self.later_kinds, "read as the newest known version"),
+        ):
+            if kinds:
+                n_records = kinds.total()
+                noun, verb = ("record", "was") if n_records == 1 else ("records", "were")
+                kind_texts = (f"{kind} ({n})" if n > 1 else kind for kind, n in kinds.items())
+                yield (
+                    f"{n_records} {noun} of an unknown type or version {verb} {consequence}: "
+                    f"{', '.join(kind_texts)}"
+                )
 
     def report_malformed_record(self, record: StreamedRecord, problem: str) -> None:
         """Record that a record is malformed."""
@@ -95,6 +114,15 @@ class TopicReplay(ABC):
             sorted_type: dict(sorted(row_by_key.items(), key=_row_sort_key))
             for sorted_type, row_by_key in rows_by_type.items()
         }
+
+
+def _describe_kind(payload: DecodedPayload | None) -> str:
+    """The type and version of a record as text."""
+    members = {} if payload is None else payload.json_values
+    name = payload.message_name if payload is not None else None
+    if name is None:
+        return f"type {members['type']}" if members.get("type") is not None else "without a type"
+    return f"{name} version {members.get('version')}"
 
 
 def _to_cell(column_kind: ColumnKind, column_value: Any) -> str | int | None:

@@ -211,14 +211,8 @@ class StateCommand:
                 message = f"offset {offset}: {reason}"
                 finding = Finding(partition.name, PAYLOAD_MALFORMED, None, message, offset=offset)
                 self._report_finding(finding, collector)
-            if topic_replay.n_unknown_records:
-                unknown_type_text = "of an unknown type or version"
-                problem_text = format_count(
-                    topic_replay.n_unknown_records,
-                    f"record {unknown_type_text} was",
-                    f"records {unknown_type_text} were",
-                )
-                self.run.sink.write_to_stderr(f"{partition.name}: {problem_text} skipped\n")
+            for message in topic_replay.unknown_record_messages():
+                self.run.sink.write_to_stderr(f"{partition.name}: {message}\n")
             self.run.report_suppressed_findings(partition.name, collector)
         for row_type in READ_OFFSET_COLUMN_BY_TYPE:
             rows = replayed_state.get(row_type, {}) if partition.log_directory is not None else {}

@@ -97,9 +97,9 @@ def _decode_message_node(
         body_start = header_node.end
     node.children.append(FieldNode("bytes", "bytes", body_start, bytes_node.end))
     if message.message_layout is None:
-        node.meaning = message.unknown_note or ""
+        node.meaning = message.note or ""
         return
-    node.meaning = message.message_name or ""
+    node.meaning = "; ".join(filter(None, (message.message_name, message.note)))
     _replace_bytes_child(
         node, _read_message_tree(message.message_layout, data, message.body_start, payload_end)
     )

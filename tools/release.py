@@ -1,0 +1,164 @@
+"""A release of Kafka: what changed since the one before, and kfmt's data of it.
+
+    python -m tools.release VERSION [--write]
+
+Fetches the release's jars, asks its classes what they define (tools/Definitions.java) and prints
+what differs from the data in the repository: messages, fields, requests, feature levels, settings,
+and which of the messages' words are missing. --write replaces the data. CONTRIBUTING.md lists the
+steps that follow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kfmt_cli.broker.version import MAX_FEATURE_LEVEL
+from kfmt_cli.formats import message_descriptions
+from kfmt_cli.formats.api_keys import APIS
+from tools import kafka
+from tools.definitions import (
+    Json,
+    format_apis,
+    format_by_line,
+    merged_messages,
+    read_definitions,
+    reference_messages,
+)
+
+FORMATS, REFERENCE = kafka.ROOT / "kfmt_cli/formats", kafka.ROOT / "tests/reference"
+MESSAGES, API_KEYS, SETTINGS = "kafka_messages", "kafka_api_keys", "kafka_settings"
+
+
+def release_name(version: str) -> str:
+    """The name of a release in files: 4.4 for 4.4.0."""
+    return ".".join(version.split(".")[:2])
+
+
+def data_file(directory: Path, name: str) -> Path:
+    """The file of this name, whatever release it is of."""
+    (file,) = directory.glob(f"{name}_*.json")
+    return file
+
+
+def contents(version: str, definitions: Json) -> dict[Path, str]:
+    """The files of a release, by their paths."""
+    reference = reference_messages(definitions["messages"])
+    name = release_name(version)
+    merged = merged_messages(definitions["messages"], reference)
+    return {
+        FORMATS / f"{MESSAGES}_{name}.json": format_by_line(merged),
+        REFERENCE / f"{MESSAGES}_{name}.json": format_by_line(reference),
+        REFERENCE / f"{API_KEYS}_{name}.json": format_apis(definitions["apis"]),
+    }
+
+
+def flat_fields(fields: list[Json], prefix: str = "") -> Iterator[tuple[str, Json]]:
+    """The fields of a message and of the structures in it, by path."""
+    for field in fields:
+        path = prefix + field["name"]
+        yield path, {key: value for key, value in field.items() if key not in ("name", "fields")}
+        yield from flat_fields(field.get("fields", []), f"{path}.")
+
+
+def message_changes(old: Mapping[str, Json], new: Mapping[str, Json]) -> Iterator[str]:
+    """What has changed in the messages of topics and files."""
+    for name in (*old, *(name for name in new if name not in old)):
+        if name not in new:
+            yield f"{name}: gone"
+        elif name not in old:
+            yield f"{name}: new, {new[name]['where']} {new[name]['id']}"
+        elif old[name] != new[name]:
+            if old[name]["versions"] != new[name]["versions"]:
+                yield f"{name}: versions {old[name]['versions']} → {new[name]['versions']}"
+            old_fields = dict(flat_fields(old[name]["fields"]))
+            new_fields = dict(flat_fields(new[name]["fields"]))
+            for path in {**old_fields, **new_fields}:
+                before, after = old_fields.get(path), new_fields.get(path)
+                if before != after:
+                    yield f"{name}.{path}: {before or 'new'} → {after or 'gone'}"
+
+
+def missing_words(messages: Mapping[str, Json]) -> Iterator[str]:
+    """The messages and fields without a description."""
+    fields = message_descriptions.FIELD_DESCRIPTIONS
+    for name, message in messages.items():
+        if name not in message_descriptions.MESSAGE_DESCRIPTIONS:
+            yield name
+        for path, _ in flat_fields(message["fields"]):
+            parts = [name, *path.split(".")]
+            if not any(".".join(parts[start:]) in fields for start in range(len(parts))):
+                yield f"{name}.{path}"
+
+
+def api_changes(apis: list[Json]) -> Iterator[str]:
+    """What `formats/api_keys.py` does not say of the requests."""
+    known = {api.key: api for api in APIS}
+    for api in apis:
+        versions = [int(version) for version in api["headers"]]
+        spec = known.get(api["key"])
+        if not versions:
+            if spec is not None and not spec.is_removed:
+                yield f"request {api['key']} {api['name']}: removed"
+        elif spec is None:
+            yield f"request {api['key']} {api['name']}: new, versions {versions[0]}–{versions[-1]}"
+        elif spec.last_version != versions[-1]:
+            yield f"request {api['key']} {api['name']}: {spec.last_version} → {versions[-1]}"
+
+
+def feature_changes(definitions: Json) -> Iterator[str]:
+    """The levels of metadata.version that `broker/version.py` does not know, and all others."""
+    for name, level in definitions["metadata_versions"]:
+        if level > MAX_FEATURE_LEVEL:
+            yield f"metadata.version {name} = {level}"
+    for feature, levels in definitions["features"].items():
+        yield f"{feature} {levels[0][1]}–{levels[-1][1]}"
+
+
+def setting_changes(old: Json, new: Json) -> Iterator[str]:
+    """What has changed in settings and their defaults from one release to another."""
+    for scope in new:
+        for name in sorted({*old[scope], *new[scope]}):
+            before, after = old[scope].get(name), new[scope].get(name)
+            if before != after:
+                yield f"{scope} {name}: {before or 'new'} → {after or 'gone'}"
+
+
+def main() -> None:
+    """Print the changes; with --write, replace the data."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("version", help="such as 4.4.0")
+    parser.add_argument(
+        "--since", default=kafka.NEWEST, help="for settings: [default: %(default)s]"
+    )
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    definitions = read_definitions(options.version)
+    before: dict[str, Any] = json.loads(data_file(FORMATS, MESSAGES).read_text())
+    messages = merged_messages(definitions["messages"], reference_messages(definitions["messages"]))
+    since = read_definitions(options.since)
+    for title, lines in (
+        ("messages", message_changes(before, messages)),
+        ("without words (formats/message_descriptions.py)", missing_words(messages)),
+        ("requests (formats/api_keys.py)", api_changes(definitions["apis"])),
+        ("features (broker/version.py)", feature_changes(definitions)),
+        (
+            f"settings since {options.since}",
+            setting_changes(since["settings"], definitions["settings"]),
+        ),
+    ):
+        print(f"== {title}")
+        for line in lines:
+            print(line)
+    if options.write:
+        for name in (FORMATS / MESSAGES, REFERENCE / MESSAGES, REFERENCE / API_KEYS):
+            data_file(name.parent, name.name).unlink()
+        for path, content in contents(options.version, definitions).items():
+            path.write_text(content)
+
+
+if __name__ == "__main__":
+    main()
