@@ -2,6 +2,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.PrintStream;
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -28,7 +29,6 @@ import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.metadata.LeaderRecoveryState;
-import org.apache.kafka.metadata.bootstrap.BootstrapDirectory;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.metadata.properties.MetaProperties;
 import org.apache.kafka.metadata.properties.MetaPropertiesVersion;
@@ -116,10 +116,26 @@ public class Broker {
                 .setName(it.getKey())
                 .setValue(it.getValue().asText())));
         }
-        Constructor<?> of = BootstrapDirectory.class.getConstructors()[0]; // since 4.0 with the directory alone
+        writeBootstrap(data, BootstrapMetadata.fromRecords(image, "the plan"));
+    }
+
+    /** Write the first records of a cluster's metadata log, where formatting with this release does. */
+    static void writeBootstrap(Path data, BootstrapMetadata image) throws Exception {
+        Class<?> directory;
+        try {
+            directory = Class.forName("org.apache.kafka.metadata.bootstrap.BootstrapDirectory");
+        } catch (ClassNotFoundException since44) {
+            for (Method write : Class.forName("org.apache.kafka.metadata.storage.Formatter").getMethods()) {
+                if (write.getName().equals("writeBoostrapSnapshot")) {
+                    write.invoke(null, data.toString(), image, Optional.empty(), (short) 0, "CONTROLLER");
+                }
+            }
+            return;
+        }
+        Constructor<?> of = directory.getConstructors()[0]; // since 4.0 with the directory alone
         Object[] values = {data.toString(), Optional.empty()};
-        ((BootstrapDirectory) of.newInstance(Arrays.copyOf(values, of.getParameterCount())))
-            .writeBinaryFile(BootstrapMetadata.fromRecords(image, "the plan"));
+        Object writer = of.newInstance(Arrays.copyOf(values, of.getParameterCount()));
+        directory.getMethod("writeBinaryFile", BootstrapMetadata.class).invoke(writer, image);
     }
 
     private static void add(List<ApiMessageAndVersion> image, int version, ApiMessage message) {

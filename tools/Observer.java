@@ -79,7 +79,7 @@ public class Observer {
         System.setOut(System.err);
         Exit.setExitProcedure(Observer::halted);
         Exit.setHaltProcedure(Observer::halted);
-        StaticLoggerBinder.listen((said, failure) -> { // each start is given what its threads log
+        StaticLoggerBinder.listen("error", (said, failure) -> { // each start is given what its threads log
             Start start = CURRENT.get();
             if (start != null) {
                 start.log(failure == null ? said : said + " < " + words(failure));

@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -24,17 +23,13 @@ import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.metadata.LeaderRecoveryState;
-import org.apache.kafka.metadata.bootstrap.BootstrapDirectory;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
 import org.apache.kafka.metadata.properties.MetaProperties;
 import org.apache.kafka.metadata.properties.MetaPropertiesVersion;
 import org.apache.kafka.metadata.properties.PropertiesUtils;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.MetadataVersion;
-import org.apache.log4j.AppenderSkeleton;
-import org.apache.log4j.Level;
-import org.apache.log4j.Logger;
-import org.apache.log4j.spi.LoggingEvent;
+import org.slf4j.impl.StaticLoggerBinder;
 
 /**
  * Two brokers of one cluster that meet with replicas that are already there.
@@ -50,27 +45,15 @@ public class Replicas {
     private static final Pattern CUT =
         Pattern.compile("partition=(.*)-0, dir=.*/node-(\\d)\\].*Truncating to offset (\\d+)");
 
-    /** Listens to what logs say of being cut. */
-    private static final class Cuts extends AppenderSkeleton {
-        private final Map<String, Map<String, List<Long>>> of = new ConcurrentHashMap<>();
+    /** What logs say of being cut, by topic and node. */
+    private static final Map<String, Map<String, List<Long>>> CUTS = new ConcurrentHashMap<>();
 
-        @Override
-        protected void append(LoggingEvent event) {
-            Matcher found = CUT.matcher(event.getRenderedMessage());
-            if (found.find()) {
-                of.computeIfAbsent(found.group(1), it -> new TreeMap<>())
-                    .computeIfAbsent(found.group(2), it -> new ArrayList<>())
-                    .add(Long.parseLong(found.group(3)));
-            }
-        }
-
-        @Override
-        public void close() {
-        }
-
-        @Override
-        public boolean requiresLayout() {
-            return false;
+    private static void notice(String words) {
+        Matcher found = CUT.matcher(words);
+        if (found.find()) {
+            CUTS.computeIfAbsent(found.group(1), it -> new TreeMap<>())
+                .computeIfAbsent(found.group(2), it -> new ArrayList<>())
+                .add(Long.parseLong(found.group(3)));
         }
     }
 
@@ -78,11 +61,7 @@ public class Replicas {
         PrintStream out = System.out;
         System.setOut(System.err);
         JsonNode plan = JSON.readTree(System.in);
-        Cuts cuts = new Cuts();
-        Logger logs = Logger.getLogger("kafka.log");
-        logs.setLevel(Level.INFO);
-        logs.addAppender(cuts);
-        logs.setAdditivity(false);
+        StaticLoggerBinder.listen("info", (words, failure) -> notice(words));
         List<KafkaConfig> configs = new ArrayList<>();
         for (JsonNode server : plan.get("servers")) {
             Properties settings = new Properties();
@@ -105,7 +84,7 @@ public class Replicas {
             for (String topic : topics) {
                 Map<String, Object> row = new LinkedHashMap<>();
                 row.put("topic", topic);
-                row.put("cuts", cuts.of.getOrDefault(topic, Map.of()));
+                row.put("cuts", CUTS.getOrDefault(topic, Map.of()));
                 out.write(JSON.writeValueAsBytes(row));
                 out.write('\n');
             }
@@ -159,8 +138,7 @@ public class Replicas {
                 .setLeaderRecoveryState(LeaderRecoveryState.RECOVERED.value())
                 .setLeaderEpoch(Broker.LEADER_EPOCH));
         }
-        new BootstrapDirectory(configs.get(0).metadataLogDir(), Optional.empty())
-            .writeBinaryFile(BootstrapMetadata.fromRecords(image, "the plan"));
+        Broker.writeBootstrap(Path.of(configs.get(0).metadataLogDir()), BootstrapMetadata.fromRecords(image, "the plan"));
     }
 
     private static void add(List<ApiMessageAndVersion> image, int version, ApiMessage message) {

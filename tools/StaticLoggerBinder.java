@@ -5,6 +5,8 @@ import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiConsumer;
 import org.slf4j.ILoggerFactory;
 import org.slf4j.Logger;
@@ -13,19 +15,19 @@ import org.slf4j.helpers.FormattingTuple;
 import org.slf4j.helpers.MessageFormatter;
 import org.slf4j.spi.LoggerFactoryBinder;
 
-/** What Kafka logs as an error goes to a listener, whichever logging library its version comes with. */
+/** What Kafka logs at a level goes to a listener, whichever logging library its version comes with. */
 public final class StaticLoggerBinder implements LoggerFactoryBinder {
     public static final String REQUESTED_API_VERSION = "1.6";
     private static final StaticLoggerBinder ONE = new StaticLoggerBinder();
-    private static volatile BiConsumer<String, Throwable> listener = (words, failure) -> { };
+    private static final Map<String, BiConsumer<String, Throwable>> LISTENERS = new ConcurrentHashMap<>();
 
     public static StaticLoggerBinder getSingleton() {
         return ONE;
     }
 
-    /** Give every error from now on to a listener: its words, and its exception or null. */
-    public static void listen(BiConsumer<String, Throwable> to) {
-        listener = to;
+    /** Give what is logged at a level from now on to a listener: the words, and the exception or null. */
+    public static void listen(String level, BiConsumer<String, Throwable> to) {
+        LISTENERS.put(level, to);
     }
 
     @Override
@@ -43,7 +45,8 @@ public final class StaticLoggerBinder implements LoggerFactoryBinder {
         if (method.getDeclaringClass() == Object.class) {
             return method.invoke(name, values);
         }
-        if (method.getName().equals("error")) {
+        BiConsumer<String, Throwable> listener = LISTENERS.get(method.getName());
+        if (listener != null) {
             List<Object> every = new ArrayList<>();
             for (Object value : values) {
                 every.addAll(value instanceof Object[] ? Arrays.asList((Object[]) value) : Arrays.asList(value));
@@ -54,7 +57,7 @@ public final class StaticLoggerBinder implements LoggerFactoryBinder {
             listener.accept(said.getMessage(), said.getThrowable());
         }
         if (method.getReturnType() == boolean.class) {
-            return method.getName().equals("isErrorEnabled");
+            return LISTENERS.keySet().stream().anyMatch(it -> method.getName().equalsIgnoreCase("is" + it + "Enabled"));
         }
         return method.getReturnType() == String.class ? name : null;
     }

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import zipfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,11 +25,12 @@ TOOLS = Path(__file__).resolve().parent
 ROOT = TOOLS.parent
 SAMPLES = ROOT / "sample_segments"
 VERSION = "3.9.1"
-NEWEST = "4.2.0"
+NEWEST = "4.4.0"
 KEPT = ROOT / "tests/kept"
 KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
 
 DUMP_LOG = "kafka.tools.DumpLogSegments"
+_KAFKA_IMPORT = re.compile(r"^import (?:static )?(org\.apache\.kafka(?:\.[a-z]\w*)+)\.([A-Z]\w*)(\.\w+)?;", re.M)
 # For a JVM that runs for seconds: only the first compiler, a single-threaded collector.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
@@ -108,13 +112,42 @@ def compiled(version: str, *sources: Path) -> Path:
     directory.parent.mkdir(parents=True, exist_ok=True)
     path = ":".join(map(str, jars(version).glob("*.jar")))
     compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    packages = packages_by_class(version)
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
-        classes = Path(scratch) / "classes"
-        command = [*compiler, "-cp", path, "-d", str(classes), *map(str, sources)]
+        classes, adapted = Path(scratch) / "classes", Path(scratch) / "sources"
+        adapted.mkdir()
+        for source in sources:
+            (adapted / source.name).write_text(with_imports_of(source.read_text(), packages))
+        command = [*compiler, "-cp", path, "-d", str(classes), *map(str, adapted.iterdir())]
         subprocess.run(command, check=True, capture_output=True)
         with suppress(OSError):  # another process was first
             classes.rename(directory)
     return directory
+
+
+def packages_by_class(version: str) -> dict[str, list[str]]:
+    """The packages of Kafka's classes, by the class's name without its package."""
+    packages: dict[str, list[str]] = defaultdict(list)
+    for jar in jars(version).glob("*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                package, _, class_name = name.removesuffix(".class").rpartition("/")
+                if name.endswith(".class") and package.startswith("org/apache/kafka/"):
+                    packages[class_name].append(package.replace("/", "."))
+    return packages
+
+
+def with_imports_of(source: str, packages: Mapping[str, Sequence[str]]) -> str:
+    """A Java file for a release that has moved classes to other packages: 4.3 and 4.4 did."""
+
+    def adapted(match: re.Match[str]) -> str:
+        package, class_name, member = match[1], match[2], match[3] or ""
+        found = packages.get(class_name, [])
+        if package in found or len(found) != 1:
+            return match[0]
+        return match[0].replace(f"{package}.{class_name}{member}", f"{found[0]}.{class_name}{member}")
+
+    return _KAFKA_IMPORT.sub(adapted, source)
 
 
 def dump_command(version: str, *arguments: str) -> list[str]:

@@ -16,7 +16,7 @@ from tools.broker import SERVER, TIMEOUT, BrokerError, copy, free_ports, text, t
 from tools.broker import SOURCES as BROKER
 from tools.kafka import TOOLS, VERSION, compiled, java
 
-SOURCES = (*BROKER, TOOLS / "Replicas.java")
+SOURCES = (*BROKER, TOOLS / "Replicas.java", TOOLS / "StaticLoggerBinder.java")
 EPOCHS = "leader-epoch-checkpoint"
 
 

@@ -32,9 +32,11 @@ KAFKA_VERSIONS = (
     KafkaVersion("4.0", "4.0.0", 22, searches_by_base_offset=False),
     KafkaVersion("4.1", "4.1.0", 26),
     KafkaVersion("4.2", "4.2.0", 28),
+    KafkaVersion("4.3", "4.3.1", 30),
+    KafkaVersion("4.4", "4.4.0", 31),
 )
 OLDEST_VERSION, NEWEST_VERSION = KAFKA_VERSIONS[0], KAFKA_VERSIONS[-1]
-MAX_FEATURE_LEVEL = 29  # 4.2-IV1, the last feature level of the newest version
+MAX_FEATURE_LEVEL = 33  # 4.4-IV2, the last feature level of the newest version
 METADATA_VERSION_FEATURE = "metadata.version"
 
 
