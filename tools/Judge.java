@@ -69,12 +69,19 @@ public class Judge {
     public static void main(String[] arguments) throws Throwable {
         PrintStream out = System.out;
         System.setOut(System.err);
-        for (JsonNode plan : JSON.readTree(System.in)) {
-            out.write(JSON.writeValueAsBytes(judge(plan)));
-            out.write('\n');
+        int status = 0;
+        try {
+            for (JsonNode plan : JSON.readTree(System.in)) {
+                out.write(JSON.writeValueAsBytes(judge(plan)));
+                out.write('\n');
+            }
+            out.flush();
+        } catch (Throwable failure) { // threads of the logs would keep the process alive
+            failure.printStackTrace();
+            status = 1;
         }
-        out.flush();
-        Runtime.getRuntime().halt(0);
+        System.err.flush();
+        Runtime.getRuntime().halt(status);
     }
 
     private static Map<String, Object> judge(JsonNode plan) throws Throwable {

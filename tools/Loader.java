@@ -58,7 +58,8 @@ final class Loader {
     }
 
     void closeHandlers() throws Throwable {
-        call(of("closeHandlers", 0), log);
+        boolean isQuiet = Arrays.stream(LOG.getMethods()).anyMatch(it -> it.getName().equals("closeQuietly")); // since 4.4
+        call(of(isQuiet ? "closeQuietly" : "closeHandlers", 0), log);
     }
 
     private static Object call(Method method, Object on, Object... values) throws Throwable {

@@ -30,7 +30,9 @@ KEPT = ROOT / "tests/kept"
 KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
 
 DUMP_LOG = "kafka.tools.DumpLogSegments"
-_KAFKA_IMPORT = re.compile(r"^import (?:static )?(org\.apache\.kafka(?:\.[a-z]\w*)+)\.([A-Z]\w*)(\.\w+)?;", re.M)
+_KAFKA_IMPORT = re.compile(
+    r"^import (?:static )?(org\.apache\.kafka(?:\.[a-z]\w*)+)\.([A-Z]\w*)(\.\w+)?;", re.M
+)
 # For a JVM that runs for seconds: only the first compiler, a single-threaded collector.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
@@ -145,7 +147,9 @@ def with_imports_of(source: str, packages: Mapping[str, Sequence[str]]) -> str:
         found = packages.get(class_name, [])
         if package in found or len(found) != 1:
             return match[0]
-        return match[0].replace(f"{package}.{class_name}{member}", f"{found[0]}.{class_name}{member}")
+        return match[0].replace(
+            f"{package}.{class_name}{member}", f"{found[0]}.{class_name}{member}"
+        )
 
     return _KAFKA_IMPORT.sub(adapted, source)
 

@@ -25,6 +25,9 @@ class KafkaVersion:
     searches_by_base_offset: bool = True
     """A lookup compares base offsets: it returns the batch before the first one that begins after
     the target. If False, it returns the first batch that ends at or after the target."""
+    checks_all_of_aborted_version: bool = False
+    """A start checks both bytes of the version of an entry in a transaction index. If False, only
+    the first."""
 
 
 KAFKA_VERSIONS = (
@@ -33,7 +36,7 @@ KAFKA_VERSIONS = (
     KafkaVersion("4.1", "4.1.0", 26),
     KafkaVersion("4.2", "4.2.0", 28),
     KafkaVersion("4.3", "4.3.1", 30),
-    KafkaVersion("4.4", "4.4.0", 31),
+    KafkaVersion("4.4", "4.4.0", 31, checks_all_of_aborted_version=True),
 )
 OLDEST_VERSION, NEWEST_VERSION = KAFKA_VERSIONS[0], KAFKA_VERSIONS[-1]
 MAX_FEATURE_LEVEL = 33  # 4.4-IV2, the last feature level of the newest version

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kfmt_cli.broker.version import KAFKA_VERSIONS
-from tests.support.broken_partitions import ORDERS, V1_GZIP, name, sample
+from tests.support.broken_partitions import ORDERS, TXN, V1_GZIP, name, sample
 from tests.support.combined_cases import ENDS, CombinedCase
 from tests.support.segments import positions, with_bytes
 from tests.support.version_cases import LAST_WRAPPERS, undecodable
@@ -36,6 +36,13 @@ def cases() -> list[CombinedCase]:
         files = {**sample(ORDERS), name(240): with_bytes(data, batch_positions[n], hole)}
         description = f"orders-0 {hole[:8].hex()} over batch {n}"
         damaged.append(CombinedCase(description, files, ENDS[ORDERS], 0, starts))
+    for version in (b"\0\1", b"\1\0", b"\xff\xff", b"\x80\0"):
+        files = dict(sample(TXN))
+        index = name(0, ".txnindex")
+        files[index] = version + files[index][2:]
+        damaged.append(
+            CombinedCase(f"txn-0 entry version {version.hex()}", files, ENDS[TXN], 0, starts)
+        )
     return damaged
 
 

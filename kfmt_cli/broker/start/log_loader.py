@@ -277,9 +277,16 @@ class _LogLoader:
             _ABORTED_TRANSACTION_DTYPE,
             len(index_bytes) // _ABORTED_TRANSACTION_DTYPE.itemsize,
         )
-        for entry_number, last_offset in enumerate(index_entries["last_offset"].tolist()):
-            # A broker checks only the first of the version's two bytes.
-            if 0 < index_bytes[entry_number * _ABORTED_TRANSACTION_DTYPE.itemsize] < 0x80:
+        versions, last_offsets = index_entries["version"], index_entries["last_offset"]
+        is_unknown = (
+            versions != 0
+            if self._loader_input.kafka_version.checks_all_of_aborted_version
+            else versions >= 0x100
+        )
+        for is_unknown_version, last_offset in zip(
+            is_unknown.tolist(), last_offsets.tolist(), strict=True
+        ):
+            if is_unknown_version:
                 raise StartError(f"{index_file.name}: an entry has an unknown version")
             if last_offset < base_offset:
                 self._recover_segment(self._segment_by_base[base_offset], is_opening=True)
