@@ -102,8 +102,10 @@ def stat_file(path: str) -> StoredFile | None:
     if file_info.type is fs.FileType.NotFound:
         bucket = store_path.strip("/").partition("/")[0]
         is_in_bucket = store_path.startswith(f"{bucket}/")
-        if is_in_bucket and file_system.get_file_info(bucket).type is fs.FileType.NotFound:
-            raise InputError(f"{path}: {bucket} does not exist")
+        if is_in_bucket:
+            bucket_info = request_with_retries(lambda: file_system.get_file_info(bucket), path)
+            if bucket_info.type is fs.FileType.NotFound:
+                raise InputError(f"{path}: {bucket} does not exist")
         raise InputError(f"{path}: not found", file=path, is_missing=True)
     if file_info.type is fs.FileType.Directory:
         return None

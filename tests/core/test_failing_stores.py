@@ -69,6 +69,31 @@ def test_a_refusal_is_not_a_failing_store(clock: list[float]) -> None:
     del clock
 
 
+def test_a_missing_bucket_is_asked_for_as_often_as_its_objects(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs = pytest.importorskip("pyarrow.fs")
+    bucket_responses = [OSError("HTTP status 503"), fs.FileType.NotFound]
+
+    def get_file_info(path_or_paths: str | list[str]) -> object:
+        not_found = SimpleNamespace(type=fs.FileType.NotFound)
+        if isinstance(path_or_paths, list):
+            return [not_found]
+        response = bucket_responses.pop(0)
+        if isinstance(response, OSError):
+            raise response
+        return not_found
+
+    file_system = SimpleNamespace(get_file_info=get_file_info)
+    monkeypatch.setattr(stores, "file_system_and_path", lambda _: (file_system, "bucket/x"))
+    with pytest.raises(InputError, match=r"^s3://bucket/x: bucket does not exist$"):
+        stores.stat_file("s3://bucket/x")
+    bucket_responses += [OSError("HTTP status 503") for _ in range(4)]
+    with pytest.raises(InputError, match=r"^s3://bucket/x: HTTP status 503$"):
+        stores.stat_file("s3://bucket/x")
+    del clock
+
+
 def test_a_topic_id_that_a_store_does_not_give_is_not_missing(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
