@@ -6,6 +6,7 @@ long, obstore lists the same objects at the same time, and shows whether their n
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import chain, takewhile
@@ -26,6 +27,7 @@ def run_listing(list_objects: Callable[[], T], url: str) -> T:
 
     Raises the request's exceptions, and InputError if the listing never ends.
     """
+    deadline_seconds = time.monotonic() + MAX_LISTING_SECONDS
     listing_future = run_in_daemon_thread(list_objects)
     wait([listing_future], SLOW_LISTING_SECONDS)
     if not listing_future.done():
@@ -34,14 +36,14 @@ def run_listing(list_objects: Callable[[], T], url: str) -> T:
             lambda: find_repeated_name(chain.from_iterable(name_pages))
         )
         futures: list[Future[Any]] = [listing_future, repetition_future]
-        wait(futures, MAX_LISTING_SECONDS, FIRST_COMPLETED)
+        wait(futures, deadline_seconds - time.monotonic(), FIRST_COMPLETED)
         if (
             repetition_future.done()
             and not repetition_future.exception()
             and (repeated_name := repetition_future.result())
         ):
             raise InputError(f"{url}: the store's listing never ends: it repeats {repeated_name}")
-        wait([listing_future], MAX_LISTING_SECONDS)
+        wait([listing_future], deadline_seconds - time.monotonic())
     if not listing_future.done():
         raise InputError(
             f"{url}: the store's listing has not ended after {MAX_LISTING_SECONDS:.0f} seconds"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, cycle, islice
+from types import SimpleNamespace
 
 import pytest
 
@@ -108,6 +109,26 @@ def test_a_listing_of_names_that_cannot_be_compared_ends_too(
     with pytest.raises(InputError, match="s3://bucket/logs: the store's listing has not ended"):
         run_listing(ended.wait, "s3://bucket/logs")
     ended.set()
+
+
+def test_a_listing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the comparison of its names ends shortly before the limit."""
+    now = [1000.0]
+    ended = threading.Event()
+
+    def wait(_: object, timeout: float, *__: object) -> None:
+        """Let time pass; the second call ends early, as the other listing does."""
+        waits.append(timeout)
+        now[0] += 3500 if len(waits) == 2 else timeout
+
+    waits: list[float] = []
+    monkeypatch.setattr(long_listings, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(long_listings, "wait", wait)
+    monkeypatch.setattr(long_listings, "iter_object_name_pages", lambda _: iter(()))
+    with pytest.raises(InputError, match="the store's listing has not ended after 3600 seconds"):
+        run_listing(ended.wait, "s3://bucket/logs")
+    ended.set()
+    assert now[0] == 1000 + long_listings.MAX_LISTING_SECONDS
 
 
 def test_what_a_listing_raises_is_raised() -> None:
