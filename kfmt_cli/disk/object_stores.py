@@ -44,6 +44,7 @@ class RecentObjectCache:
             return time_and_bytes[1]
         object_bytes = fetch_object(url, max_bytes)
         if object_bytes is not None:
+            self.time_and_bytes_by_url.pop(url, None)  # a new entry is the last one
             self.time_and_bytes_by_url[url] = time.monotonic(), object_bytes
         for oldest_url in list(self.time_and_bytes_by_url)[:-MAX_CACHED_OBJECTS]:
             self.time_and_bytes_by_url.pop(oldest_url, None)

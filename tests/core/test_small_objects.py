@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +86,18 @@ def test_small_objects_are_kept_for_a_moment(monkeypatch: pytest.MonkeyPatch) ->
         cache.fetch_or_reuse_object(f"s3://b/{i}", 9)
     assert len(cache.time_and_bytes_by_url) == object_stores.MAX_CACHED_OBJECTS
     assert next(iter(cache.time_and_bytes_by_url)) == "s3://b/5"
+
+
+def test_an_object_that_is_fetched_again_is_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(object_stores, "fetch_object", lambda *_: b"content")
+    monkeypatch.setattr(object_stores, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    cache = object_stores.RecentObjectCache()
+    for url in ("s3://b/first", "s3://b/second"):
+        cache.fetch_or_reuse_object(url, 9)
+    now[0] += object_stores.CACHE_SECONDS
+    cache.fetch_or_reuse_object("s3://b/first", 9)
+    assert list(cache.time_and_bytes_by_url) == ["s3://b/second", "s3://b/first"]
 
 
 def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:
