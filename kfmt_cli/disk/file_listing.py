@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kfmt_cli.core.stores import StoredFile, list_files, stat_file
-from kfmt_cli.core.urls import absolute_path, is_local, strip_file_scheme
+from kfmt_cli.core.urls import absolute_path, format_display_name, is_local, strip_file_scheme
 from kfmt_cli.disk.directory_walk import DirectoryWalk, broken_link_reason, list_broker_entries
 from kfmt_cli.disk.file_access import is_directory, stat_path
 from kfmt_cli.disk.mounts import MOUNTS, FileEntry
@@ -35,7 +35,7 @@ def _iter_local_files(path: str) -> Iterator[StoredFile]:
         try:
             status = stat_path(path)
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from error
+            raise InputError(f"{format_display_name(path)}: {error.strerror}") from error
         yield StoredFile(root, status.st_size, status.st_mtime_ns)
         return
     for directory in (walk := DirectoryWalk(root)):

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from kfmt_cli.disk import file_listing
 from kfmt_cli.disk.input_paths import resolve_path
 from kfmt_cli.disk.kinds.logs import LOG_KINDS
+from kfmt_cli.errors import InputError
 from tests.support.samples import ORDERS, Done, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -118,6 +120,14 @@ def test_a_directory_that_vanishes_during_the_walk_is_named(
     files = list(target.iter_files(LOG_KINDS))
     assert [Path(file.name).parent for file in files] == [disk / "z-0"] * 7
     assert target.listing_errors == [f"{disk / 'a-0'}: No such file or directory"]
+
+
+def test_a_missing_path_is_named_as_text(tmp_path: Path) -> None:
+    """Also one that is not valid UTF-8."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/a-\xff")
+    with pytest.raises(InputError) as raised:
+        list(file_listing.iter_files(path))
+    assert str(raised.value) == f"{tmp_path}/a-\\xff: No such file or directory"
 
 
 def test_a_disk_that_fails_in_one_directory_costs_that_one(
