@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import shutil
 import tarfile
@@ -355,3 +356,17 @@ def test_a_path_in_an_archive_at_a_url(bucket: Bucket, tmp_path: Path) -> None:
     assert all("orders-0" in request for request in bucket.requests)
     missing = run_kfmt("check", f"{url}-none", cwd=tmp_path)
     assert (missing.code, missing.err) == (3, f"kfmt: {url}-none: No such file or directory\n")
+
+
+def test_findings_are_located_at_urls(bucket: Bucket, tmp_path: Path) -> None:
+    url = bucket.upload(ROOT / "damaged_segments/flipped-bit-0", "damaged/flipped-bit-0")
+    log_url = f"{url}/{ORDERS.name}"
+    sarif = json.loads(run_kfmt("check", url, "--format", "sarif", cwd=tmp_path).out)
+    locations = [result["locations"][0] for result in sarif["runs"][0]["results"]]
+    artifacts = [location["physicalLocation"]["artifactLocation"] for location in locations]
+    assert {"uri": log_url} in artifacts
+    assert all(artifact["uri"].startswith(url) for artifact in artifacts)
+    assert f' file="{log_url}"' in run_kfmt("check", url, "--format", "junit", cwd=tmp_path).out
+    annotations = run_kfmt("check", url, "--format", "github", cwd=tmp_path).out
+    assert f"::error title=crc-mismatch::{log_url}: " in annotations
+    assert "file=" not in annotations  # GitHub shows files of the repository

@@ -31,9 +31,9 @@ class GitHubSink(Sink):
 
     def _write_annotation(self, code: FindingCode, file: str, message: str) -> None:
         annotation_level = _LEVEL_BY_SEVERITY[code.severity]
-        path, _ = path_in_repository(file)
-        properties_text = f"title={_escape_property(code.name)}"
-        if not is_url(path):  # GitHub shows files of the repository
+        path, properties_text = "", f"title={_escape_property(code.name)}"
+        if not is_url(file):  # GitHub shows files of the repository
+            path, _ = path_in_repository(file)
             properties_text = f"file={_escape_property(path)},line=1,{properties_text}"
         self.write_line(
             f"::{annotation_level} "
