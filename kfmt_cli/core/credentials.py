@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.errors import UsageError
 
-STORE_KIND_BY_SCHEME = {
+_STORE_KIND_BY_SCHEME = {
     "s3a": "s3",
     "s3n": "s3",
     "gcs": "gs",
@@ -33,6 +33,12 @@ _SECRET_NAME_PATTERN = re.compile(
     r"|apikey|clientsecret)"
 )
 _URL_PATTERN = re.compile(r"[A-Za-z][\w+.-]*:/{1,2}[^\s'\"<>()]+")
+
+
+def store_kind(url: str) -> str:
+    """The kind of store of a URL or a scheme, whatever its case: S3A is s3."""
+    scheme = url.partition(":")[0].lower()
+    return _STORE_KIND_BY_SCHEME.get(scheme, scheme)
 
 
 class Credentials(NamedTuple):
@@ -143,42 +149,40 @@ def _split_url(url: str) -> UrlParts:
     scheme, colon, url_after_scheme = url.partition(":")
     slashes = url_after_scheme[: len(url_after_scheme) - len(url_after_scheme.lstrip("/"))][:2]
     url_after_scheme = url_after_scheme[len(slashes) :]
-    store_kind = STORE_KIND_BY_SCHEME.get(scheme.lower(), scheme.lower())
+    kind = store_kind(scheme)
     authority = re.split("[/?#]", url_after_scheme, maxsplit=1)[0]
     user_info, at_sign, host_and_port = authority.rpartition("@")
     path = url_after_scheme[len(authority) :]
-    if not at_sign and "@" in path and _has_password(store_kind, authority):
+    if not at_sign and "@" in path and _has_password(kind, authority):
         host_and_port = url_after_scheme.rpartition("@")[2]
         return UrlParts(
             f"{scheme}{colon}{slashes}{host_and_port}",
-            (store_kind, host_and_port),
+            (kind, host_and_port),
             None,
             has_unescaped_password=True,
         )
-    public_user, secret_user = _split_user(store_kind, user_info)
+    public_user, secret_user = _split_user(kind, user_info)
     path, secret_query = _split_secret_query(path)
     public_authority = f"{public_user}@{host_and_port}" if public_user else host_and_port
     credentials = Credentials(secret_user, secret_query) if secret_user or secret_query else None
     return UrlParts(
         f"{scheme}{colon}{slashes}{public_authority}{path}",
-        (store_kind, public_authority),
+        (kind, public_authority),
         credentials,
     )
 
 
-def _split_user(store_kind: str, user_info: str) -> tuple[str, str]:
+def _split_user(kind: str, user_info: str) -> tuple[str, str]:
     """Split `USER:PASSWORD` into the public part and the secret part."""
     user_or_container, colon, _ = user_info.partition(":")
-    if store_kind == "abfs":  # the name is a container
+    if kind == "abfs":  # the name is a container
         return user_or_container, user_info if colon else ""
-    return ("", user_info) if colon or store_kind in _USER_TOKEN_SCHEMES else (user_info, "")
+    return ("", user_info) if colon or kind in _USER_TOKEN_SCHEMES else (user_info, "")
 
 
-def _has_password(store_kind: str, authority: str) -> bool:
+def _has_password(kind: str, authority: str) -> bool:
     _, colon, port = authority.rpartition(":")
-    is_port = store_kind not in _STORES_WITHOUT_PORTS and (
-        port.isdigit() or authority.startswith("[")
-    )
+    is_port = kind not in _STORES_WITHOUT_PORTS and (port.isdigit() or authority.startswith("["))
     return bool(colon) and not is_port
 
 

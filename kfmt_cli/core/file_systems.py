@@ -7,14 +7,17 @@ itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
-from kfmt_cli.core.credentials import find_credentials, redact_credentials
-from kfmt_cli.core.lazy import import_object
-from kfmt_cli.core.store_registry import find_store
+from kfmt_cli.core.credentials import (
+    Credentials,
+    find_credentials,
+    redact_credentials,
+    store_kind,
+)
 from kfmt_cli.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -40,18 +43,14 @@ def file_system_and_path(path: str) -> tuple[fs.FileSystem, str]:
     """
     scheme, url_after_scheme = path.split("://", 1)
     public_authority, slash, url_path = url_after_scheme.partition("/")
-    credentials = find_credentials(path)
-    if credentials is None:
-        file_system, to_store_path = _open_file_system(scheme, public_authority)
-        return file_system, to_store_path(path)
+    user_info, secret_query = find_credentials(path) or Credentials("", "")
     host = public_authority.rpartition("@")[2]
-    authority = f"{credentials.user_info}@{host}" if credentials.user_info else public_authority
-    query = f"?{credentials.secret_query}" if credentials.secret_query else ""
+    authority = f"{user_info}@{host}" if user_info else public_authority
+    query = f"?{secret_query}" if secret_query else ""
     file_system, to_store_path = _open_file_system(scheme, authority + query)
-    needs_query = find_store(scheme) is None  # some fsspec systems read it from each URL
-    return file_system, to_store_path(
-        f"{scheme}://{authority}{slash}{url_path}{query if needs_query else ''}"
-    )
+    if store_kind(scheme) not in STORES:  # some fsspec systems read it from each URL
+        url_path += query
+    return file_system, to_store_path(f"{scheme}://{authority}{slash}{url_path}")
 
 
 def first_error_line(error: Exception) -> str:
@@ -73,10 +72,10 @@ def _open_file_system(scheme: str, authority: str) -> tuple[fs.FileSystem, Calla
         from pyarrow import ArrowException, fs
     except ImportError as error:
         raise UsageError(f"{display_url}: needs pyarrow: {_INSTALL_HINT}") from error
-    store_spec = find_store(scheme)
-    if store_spec is not None:
+    create_file_system = STORES.get(store_kind(scheme))
+    if create_file_system is not None:
         try:
-            file_system, root_path = import_object(store_spec.file_system_target)(scheme, authority)
+            file_system, root_path = create_file_system(scheme, authority)
         except (ArrowException, OSError, ValueError, TypeError) as error:
             # Without the cause, whose message may have the credentials of the URL.
             raise InputError(f"{display_url}: {first_error_line(error)}") from None
@@ -250,11 +249,18 @@ def hdfs_file_system(scheme: str, host: str) -> FileSystemAndPath:
     if not any(map(os.environ.get, _HADOOP_VARIABLES)):
         message = f"needs the Hadoop client: set {' or '.join(_HADOOP_VARIABLES)}"
         raise ValueError(message)
-    return host_file_system(scheme, host)
-
-
-def host_file_system(scheme: str, host: str) -> FileSystemAndPath:
-    """A file system whose paths begin at the host's root."""
     from pyarrow import fs
 
     return fs.FileSystem.from_uri(f"{scheme}://{host}/")[0], "/"
+
+
+STORES: Mapping[str, Callable[[str, str], FileSystemAndPath]] = {
+    "s3": s3_file_system,
+    "abfs": azure_file_system,
+    "gs": gcs_file_system,
+    "hdfs": hdfs_file_system,
+}
+"""The stores that pyarrow supports; fsspec has a registry for others.
+
+A function creates the file system of a scheme and host, and also returns the path of its root.
+"""

@@ -9,21 +9,19 @@ the object and reports any error.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kfmt_cli.core.credentials import store_kind
 from kfmt_cli.core.file_systems import MAX_ATTEMPTS, STORE_TIMEOUT_SECONDS, file_system_and_path
 from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.core.lazy import import_object
-from kfmt_cli.core.store_registry import find_store, store_kind
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store
-    from pyarrow import fs
 
 SMALL_OBJECT_BYTES = 4 << 20
 MAX_FAILURES = 3  # consecutive, after which pyarrow reads the bucket
@@ -36,8 +34,7 @@ _CONTAINER_CREDENTIAL_VARIABLES = (
 
 def is_fetched_whole(url: str, size: int) -> bool:
     """Whether an object of this size is fetched in one request."""
-    store_spec = find_store(_scheme(url))
-    return store_spec is not None and store_spec.fetch_target != "" and size <= SMALL_OBJECT_BYTES
+    return store_kind(url) in _FETCH_BY_STORE and size <= SMALL_OBJECT_BYTES
 
 
 def fetch_object(url: str, max_bytes: int | None = None) -> bytes | None:
@@ -46,23 +43,14 @@ def fetch_object(url: str, max_bytes: int | None = None) -> bytes | None:
     Returns None if it has more than `max_bytes`, if the request fails, or if the store does not
     support it.
     """
-    store_spec = find_store(_scheme(url))
+    fetch = _FETCH_BY_STORE.get(store_kind(url))
     try:
-        data: bytes | None = (
-            import_object(store_spec.fetch_target)(url, max_bytes)
-            if store_spec and store_spec.fetch_target
-            else None
-        )
-        return data
+        return None if fetch is None else fetch(url, max_bytes)
     except Exception:  # of any kind: pyarrow tries next and reports the error
         return None
 
 
-def _scheme(url: str) -> str:
-    return url.partition("://")[0]
-
-
-def fetch_with_pyarrow(url: str, max_bytes: int | None) -> bytes | None:
+def _fetch_with_pyarrow(url: str, max_bytes: int | None) -> bytes | None:
     """Read a Google Cloud Storage object as a stream, in one request."""
     file_system, store_path = file_system_and_path(url)
     with file_system.open_input_stream(store_path, compression=None) as stream:
@@ -70,24 +58,22 @@ def fetch_with_pyarrow(url: str, max_bytes: int | None) -> bytes | None:
     return data if max_bytes is None or len(data) <= max_bytes else None
 
 
-def fetch_with_obstore(url: str, max_bytes: int | None) -> bytes | None:
+def _fetch_with_obstore(url: str, max_bytes: int | None) -> bytes | None:
+    client, object_name = _client_and_object_name(url)
+    # obstore would read x//y as x/y.
+    if (
+        client.store is None
+        or client.n_failures >= MAX_FAILURES
+        or not url.endswith(object_name)
+        or UNSUPPORTED_NAME_PARTS & set(object_name.split("/"))
+    ):
+        return None
     import obstore
 
-    bucket, _, object_name = file_system_and_path(url)[1].partition("/")
-    bucket_url = url.removesuffix(object_name)
-    # obstore would read x//y as x/y.
-    if bucket_url == url or UNSUPPORTED_NAME_PARTS & set(object_name.split("/")):
-        return None
-    client = _object_store_client(bucket_url, bucket)
-    if client.store is None or client.n_failures >= MAX_FAILURES:
-        return None
     try:
         response = obstore.get(client.store, object_name)
-        data = (
-            None
-            if max_bytes is not None and response.meta["size"] > max_bytes
-            else bytes(response.bytes())
-        )
+        is_too_large = max_bytes is not None and response.meta["size"] > max_bytes
+        data = None if is_too_large else bytes(response.bytes())
     except FileNotFoundError:
         return None
     except Exception:
@@ -95,6 +81,13 @@ def fetch_with_obstore(url: str, max_bytes: int | None) -> bytes | None:
         raise
     client.n_failures = 0
     return data
+
+
+_FETCH_BY_STORE: Mapping[str, Callable[[str, int | None], bytes | None]] = {
+    "s3": _fetch_with_obstore,
+    "abfs": _fetch_with_obstore,
+    "gs": _fetch_with_pyarrow,
+}
 
 
 class ConditionalWriteError(Exception):
@@ -106,15 +99,15 @@ def write_object_conditionally(url: str, data: bytes, etag: str | None) -> str |
 
     Returns the new ETag; None if the condition fails. Raises ConditionalWriteError.
     """
-    store, object_name = _obstore_and_object_name(url)
-    if store is None:
+    client, object_name = _client_and_object_name(url)
+    if client.store is None:
         raise ConditionalWriteError
     import obstore
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
     try:
         put_result = obstore.put(
-            store, object_name, data, mode="create" if etag is None else {"e_tag": etag}
+            client.store, object_name, data, mode="create" if etag is None else {"e_tag": etag}
         )
     except (AlreadyExistsError, PreconditionError):
         return None
@@ -125,13 +118,13 @@ def write_object_conditionally(url: str, data: bytes, etag: str | None) -> str |
 
 def read_object_etag(url: str) -> str | None:
     """The ETag of an object; None if the object or obstore's access to it is missing."""
-    store, object_name = _obstore_and_object_name(url)
-    if store is None:
+    client, object_name = _client_and_object_name(url)
+    if client.store is None:
         return None
     import obstore
 
     try:
-        return obstore.head(store, object_name)["e_tag"]
+        return obstore.head(client.store, object_name)["e_tag"]
     except FileNotFoundError:
         return None
 
@@ -139,37 +132,29 @@ def read_object_etag(url: str) -> str | None:
 def iter_object_name_pages(url: str) -> Iterator[list[str]]:
     """The names of the objects under a URL, a page at a time; nothing if obstore cannot be used for
     the store. Raises exceptions of any kind."""
-    store, object_name = _obstore_and_object_name(url)
-    if store is not None:
+    client, object_name = _client_and_object_name(url)
+    if client.store is not None:
         import obstore
 
-        for page in obstore.list(store, object_name.rstrip("/") or None):
+        for page in obstore.list(client.store, object_name.rstrip("/") or None):
             yield [listed_object["path"] for listed_object in page]
 
 
-def _obstore_and_object_name(url: str) -> tuple[S3Store | AzureStore | None, str]:
-    """The obstore bucket of an object, None if obstore cannot be used, and the object's name."""
+def _client_and_object_name(url: str) -> tuple[_ObjectStoreClient, str]:
+    """The obstore client of an object's bucket, and the object's name."""
     bucket, _, object_name = file_system_and_path(url)[1].partition("/")
-    try:
-        import obstore.exceptions  # noqa: F401 (needed below)
-
-        return _object_store_client(url.removesuffix(object_name), bucket).store, object_name
-    except ImportError:
-        return None, object_name
+    return _object_store_client(url.removesuffix(object_name), bucket), object_name
 
 
 def object_store_options(url: str) -> dict[str, Any] | None:
     """The settings that pyarrow found for a store, as options of Rust's object_store; None if they
     have no equivalent."""
-    store_spec = find_store(_scheme(url))
-    if store_spec is None or not store_spec.settings_target:
+    kind = store_kind(url)
+    if kind not in ("s3", "abfs"):
         return None
     file_system, _ = file_system_and_path(url)
-    _, (pyarrow_settings,) = file_system.__reduce__()
-    options: dict[str, Any] | None = import_object(store_spec.settings_target)(
-        file_system, FieldDict(pyarrow_settings)
-    )
-    return options
+    settings = FieldDict(file_system.__reduce__()[1][0])
+    return s3_settings(file_system.region, settings) if kind == "s3" else azure_settings(settings)
 
 
 @dataclass(slots=True)
@@ -177,7 +162,7 @@ class _ObjectStoreClient:
     """An obstore client of a bucket."""
 
     store: S3Store | AzureStore | None = None
-    """None if obstore cannot use the same credentials."""
+    """None if obstore is not installed or cannot use the same credentials."""
     n_failures: int = 0
     """The number of consecutive failures."""
 
@@ -188,10 +173,13 @@ def _object_store_client(bucket_url: str, bucket: str) -> _ObjectStoreClient:
     obstore_options = object_store_options(bucket_url)
     if obstore_options is None:
         return _ObjectStoreClient()
-    from obstore.store import AzureStore, S3Store
-
+    try:
+        import obstore.store
+    except ImportError:
+        return _ObjectStoreClient()
     timeout = timedelta(seconds=STORE_TIMEOUT_SECONDS)
-    store_class = S3Store if store_kind(_scheme(bucket_url)) == "s3" else AzureStore
+    is_azure = store_kind(bucket_url) == "abfs"
+    store_class = obstore.store.AzureStore if is_azure else obstore.store.S3Store
     store = store_class(
         bucket,
         client_options={"allow_http": True, "timeout": timeout, "connect_timeout": timeout},
@@ -201,8 +189,8 @@ def _object_store_client(bucket_url: str, bucket: str) -> _ObjectStoreClient:
     return _ObjectStoreClient(store)
 
 
-def s3_settings(file_system: fs.S3FileSystem, pyarrow_settings: FieldDict) -> dict[str, Any] | None:
-    obstore_options: dict[str, Any] = {"region": file_system.region}
+def s3_settings(region: str, pyarrow_settings: FieldDict) -> dict[str, Any] | None:
+    obstore_options: dict[str, Any] = {"region": region}
     endpoint = pyarrow_settings.endpoint_override
     if endpoint:
         obstore_options["endpoint"] = (
@@ -211,14 +199,11 @@ def s3_settings(file_system: fs.S3FileSystem, pyarrow_settings: FieldDict) -> di
     elif os.environ.get("AWS_ENDPOINT"):  # pyarrow ignores it, obstore would use it
         return None
     if pyarrow_settings.access_key:  # in the URL
-        obstore_options |= {"access_key_id": pyarrow_settings.access_key}
-        obstore_options |= {"secret_access_key": pyarrow_settings.secret_key}
-        session_token = pyarrow_settings.session_token
-        return (
-            {**obstore_options, "session_token": session_token}
-            if session_token
-            else obstore_options
-        )
+        obstore_options["access_key_id"] = pyarrow_settings.access_key
+        obstore_options["secret_access_key"] = pyarrow_settings.secret_key
+        if pyarrow_settings.session_token:
+            obstore_options["session_token"] = pyarrow_settings.session_token
+        return obstore_options
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return obstore_options
     if _has_aws_profiles():
@@ -227,19 +212,13 @@ def s3_settings(file_system: fs.S3FileSystem, pyarrow_settings: FieldDict) -> di
         except ImportError:
             return None
         return {**obstore_options, "credential_provider": Boto3CredentialProvider()}
-    is_metadata_service_disabled = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
-    return (
-        None
-        if is_metadata_service_disabled
-        and not any(map(os.environ.get, _CONTAINER_CREDENTIAL_VARIABLES))
-        else obstore_options
-    )
+    # Without any of these, obstore would ask the metadata service, even if it is disabled.
+    has_metadata_service = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"
+    has_container_credentials = any(map(os.environ.get, _CONTAINER_CREDENTIAL_VARIABLES))
+    return obstore_options if has_metadata_service or has_container_credentials else None
 
 
-def azure_settings(
-    file_system: fs.AzureFileSystem, pyarrow_settings: FieldDict
-) -> dict[str, Any] | None:
-    del file_system
+def azure_settings(pyarrow_settings: FieldDict) -> dict[str, Any] | None:
     account, authority = pyarrow_settings.account_name, pyarrow_settings.blob_storage_authority
     endpoint_address = (
         f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
@@ -250,11 +229,9 @@ def azure_settings(
     }
     if pyarrow_settings.account_key:
         return {**obstore_options, "account_key": pyarrow_settings.account_key}
-    return (
-        {**obstore_options, "sas_key": pyarrow_settings.sas_token}
-        if pyarrow_settings.sas_token
-        else None
-    )
+    if pyarrow_settings.sas_token:
+        return {**obstore_options, "sas_key": pyarrow_settings.sas_token}
+    return None  # a login or a managed identity, which only pyarrow finds
 
 
 def _has_aws_profiles() -> bool:

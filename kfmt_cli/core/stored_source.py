@@ -26,8 +26,8 @@ class StoredSource(Source):
     A small file is fetched in one request. Small requests to larger files are enlarged. A file that
     is read sequentially is read in windows, the next one ahead.
 
-    listed_size: its size in a listing, in bytes; None if unknown. fetch: returns the bytes of a
-    small file, or None if it has more than a number of bytes or the request fails.
+    listed_size: its size in a listing, in bytes; None if unknown. fetch_content: returns the bytes
+    of a small file, or None if it has more than a number of bytes or the request fails.
     """
 
     def __init__(

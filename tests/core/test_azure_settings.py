@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kfmt_cli.core.store_registry import store_kind
+from kfmt_cli.core.credentials import store_kind
 from kfmt_cli.errors import UsageError
 
 pytest.importorskip("pyarrow")

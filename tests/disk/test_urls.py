@@ -370,3 +370,17 @@ def test_findings_are_located_at_urls(bucket: Bucket, tmp_path: Path) -> None:
     annotations = run_kfmt("check", url, "--format", "github", cwd=tmp_path).out
     assert f"::error title=crc-mismatch::{log_url}: " in annotations
     assert "file=" not in annotations  # GitHub shows files of the repository
+
+
+def test_a_name_that_no_file_can_have_hides_no_other_object(bucket: Bucket, tmp_path: Path) -> None:
+    """obstore ends its listing at any of these names."""
+    boto3 = pytest.importorskip("boto3")
+    names = ("orders-0//x.log", "orders-0/./x.log", "orders-0/../x.log")
+    for name in (*names, "orders-0/control\x01", "orders-0/directory/"):
+        boto3.client("s3").put_object(Bucket=bucket.url[5:], Key=f"data/{name}", Body=b"")
+    result = run_kfmt("verify-crc", bucket.file("data"), "--json", cwd=tmp_path)
+    assert len(result.of("file")) == 7
+    assert result.code == 3
+    assert sorted(result.err.splitlines()) == sorted(
+        f"kfmt: {bucket.file('data')}/{name}: not a valid file name" for name in names
+    )

@@ -18,8 +18,7 @@ from kfmt_cli.browse.views import ViewSpec, ViewSubject
 from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import COMMON_OPTIONS, CommonOptions, common_options
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.core import store_registry
-from kfmt_cli.core.store_registry import StoreSpec
+from kfmt_cli.core import file_systems
 from tests.recipes.test_recipes import Ran, run
 from tests.support.samples import ORDERS, environment
 from tools.kafka import ROOT
@@ -117,8 +116,7 @@ def shelf(scheme: str, host: str) -> tuple[Any, str]:
 
 def test_a_store(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow", reason="the extra arrow is not installed")
-    stores = {**store_registry.STORES, "shelf": StoreSpec(f"{MODULE}:shelf")}
-    monkeypatch.setattr(store_registry, "STORES", stores)
+    monkeypatch.setattr(file_systems, "STORES", {**file_systems.STORES, "shelf": shelf})
     for arguments in (["verify-crc"], ["cat", "--limit", "3"], ["stat"]):
         remote = run(*arguments, "shelf://broker1/orders-0", "--json")
         local = run(*arguments, ORDERS.parent, "--json")
