@@ -1,4 +1,9 @@
-"""Lists and describes the files in stores; retries requests if the connection is lost."""
+"""Lists and describes the files in stores; retries requests if the connection is lost.
+
+A store may send the same names over and over. pyarrow cannot report the progress of a listing or
+cancel it, so it runs in a thread. If that takes long, obstore lists the same objects at the same
+time, and shows whether their names repeat.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,25 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
+from itertools import chain, takewhile
 from typing import Any, TypeVar
 
 from kfmt_cli.core.file_systems import STORE_TIMEOUT_SECONDS, file_system_and_path, first_error_line
-from kfmt_cli.core.long_listings import run_listing
+from kfmt_cli.core.parallel import run_in_daemon_thread
+from kfmt_cli.core.small_objects import iter_object_name_pages
 from kfmt_cli.errors import InputError
 
 T = TypeVar("T")
 
 RETRY_PAUSES_SECONDS = 0.5, 2.0, 5.0  # between attempts
 FAILING_SECONDS = 60.0  # how long a store counts as failing after its last failure
+SLOW_LISTING_SECONDS = 20.0  # after which names are compared
+MAX_LISTING_SECONDS = 3600.0  # if names cannot be compared
 # Errors that another attempt does not fix; 408 and 429 ask for one.
 _PERMANENT_ERROR = re.compile(
     r"HTTP status 4(?!08|29)\d\d|credentials"
@@ -127,13 +137,56 @@ def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
         return
     selector = fs.FileSelector(store_path, recursive=recursive)
     file_infos = request_with_retries(
-        lambda: run_listing(lambda: file_system.get_file_info(selector), path), path
+        lambda: _run_listing(lambda: file_system.get_file_info(selector), path), path
     )
     url_prefix, store_prefix = f"{path.rstrip('/')}/", f"{store_path.strip('/')}/"
     for file_info in file_infos:
         if file_info.type is fs.FileType.File:
             subpath = file_info.path.lstrip("/").removeprefix(store_prefix)
             yield StoredFile(url_prefix + subpath, file_info.size or 0, file_info.mtime_ns or 0)
+
+
+def _run_listing(list_objects: Callable[[], T], url: str) -> T:
+    """Run a request that lists the objects under a URL, and return its result.
+
+    Raises the request's exceptions, and InputError if the listing never ends.
+    """
+    deadline_seconds = time.monotonic() + MAX_LISTING_SECONDS
+    listing_future = run_in_daemon_thread(list_objects)
+    wait([listing_future], SLOW_LISTING_SECONDS)
+    if not listing_future.done():
+        name_pages = takewhile(lambda _: not listing_future.done(), iter_object_name_pages(url))
+        repetition_future = run_in_daemon_thread(
+            lambda: find_repeated_name(chain.from_iterable(name_pages))
+        )
+        futures: list[Future[Any]] = [listing_future, repetition_future]
+        wait(futures, deadline_seconds - time.monotonic(), FIRST_COMPLETED)
+        if (
+            repetition_future.done()
+            and not repetition_future.exception()
+            and (repeated_name := repetition_future.result())
+        ):
+            raise InputError(f"{url}: the store's listing never ends: it repeats {repeated_name}")
+        wait([listing_future], deadline_seconds - time.monotonic())
+    if not listing_future.done():
+        raise InputError(
+            f"{url}: the store's listing has not ended after {MAX_LISTING_SECONDS:.0f} seconds"
+        )
+    return listing_future.result()
+
+
+def find_repeated_name(names: Iterable[str]) -> str | None:
+    """A name that occurs twice in a listing, in which names are unique; None if the listing ends.
+
+    Brent's algorithm: it remembers one name at a time, each for twice as long as the previous one.
+    """
+    reference_name, next_reference_index = None, 1
+    for name_index, name in enumerate(names):
+        if name == reference_name:
+            return name
+        if name_index == next_reference_index:
+            reference_name, next_reference_index = name, 2 * next_reference_index
+    return None
 
 
 def _list_fsspec_objects(

@@ -12,9 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kfmt_cli.core import long_listings
-from kfmt_cli.core.long_listings import find_repeated_name, run_listing
-from kfmt_cli.core.stores import StoredFile
+from kfmt_cli.core import stores
+from kfmt_cli.core.stores import StoredFile, find_repeated_name
 from kfmt_cli.disk import object_stores
 from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.errors import InputError
@@ -68,7 +67,7 @@ def test_a_listing_without_an_end_is_one_line(
     pytest.importorskip("pyarrow")
     pytest.importorskip("obstore")
     del endless_store
-    monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.1)
+    monkeypatch.setattr(stores, "SLOW_LISTING_SECONDS", 0.1)
     for key in ("logs", "logs/orders-0"):
         message = f"s3://endless/{key}: the store's listing never ends: it repeats logs/orders-0/0"
         with pytest.raises(InputError, match=re.escape(message)):
@@ -89,25 +88,25 @@ def test_a_million_names_are_no_repetition() -> None:
 
 def test_a_long_listing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = [[str(n) for n in range(first, first + 1000)] for first in range(0, 1_000_000, 1000)]
-    monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.01)
-    monkeypatch.setattr(long_listings, "iter_object_name_pages", lambda _: iter(pages))
+    monkeypatch.setattr(stores, "SLOW_LISTING_SECONDS", 0.01)
+    monkeypatch.setattr(stores, "iter_object_name_pages", lambda _: iter(pages))
 
     def list_objects() -> int:
         time.sleep(0.5)
         return 7
 
-    assert run_listing(list_objects, "s3://bucket/logs") == 7
+    assert stores._run_listing(list_objects, "s3://bucket/logs") == 7
 
 
 def test_a_listing_of_names_that_cannot_be_compared_ends_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.01)
-    monkeypatch.setattr(long_listings, "MAX_LISTING_SECONDS", 0.01)
-    monkeypatch.setattr(long_listings, "iter_object_name_pages", lambda _: iter(()))
+    monkeypatch.setattr(stores, "SLOW_LISTING_SECONDS", 0.01)
+    monkeypatch.setattr(stores, "MAX_LISTING_SECONDS", 0.01)
+    monkeypatch.setattr(stores, "iter_object_name_pages", lambda _: iter(()))
     ended = threading.Event()
     with pytest.raises(InputError, match="s3://bucket/logs: the store's listing has not ended"):
-        run_listing(ended.wait, "s3://bucket/logs")
+        stores._run_listing(ended.wait, "s3://bucket/logs")
     ended.set()
 
 
@@ -122,13 +121,13 @@ def test_a_listing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] += 3500 if len(waits) == 2 else timeout
 
     waits: list[float] = []
-    monkeypatch.setattr(long_listings, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(long_listings, "wait", wait)
-    monkeypatch.setattr(long_listings, "iter_object_name_pages", lambda _: iter(()))
+    monkeypatch.setattr(stores, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(stores, "wait", wait)
+    monkeypatch.setattr(stores, "iter_object_name_pages", lambda _: iter(()))
     with pytest.raises(InputError, match="the store's listing has not ended after 3600 seconds"):
-        run_listing(ended.wait, "s3://bucket/logs")
+        stores._run_listing(ended.wait, "s3://bucket/logs")
     ended.set()
-    assert now[0] == 1000 + long_listings.MAX_LISTING_SECONDS
+    assert now[0] == 1000 + stores.MAX_LISTING_SECONDS
 
 
 def test_what_a_listing_raises_is_raised() -> None:
@@ -136,7 +135,7 @@ def test_what_a_listing_raises_is_raised() -> None:
         raise PermissionError("HTTP status 403")
 
     with pytest.raises(PermissionError, match="403"):
-        run_listing(list_objects, "s3://bucket/logs")
+        stores._run_listing(list_objects, "s3://bucket/logs")
 
 
 @pytest.mark.parametrize("size", [-5, 1 << 62])
