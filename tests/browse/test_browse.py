@@ -235,6 +235,23 @@ def test_home_and_end_and_pages() -> None:
     run(work())
 
 
+def test_the_thumb_of_a_scrollbar_is_where_the_list_is() -> None:
+    """Also if the list is scrolled before its scrollbar appears."""
+
+    async def work() -> None:
+        async with open_browser(TXN) as browser:
+            page = browser.app.text_pane
+            await browser.press("1")
+            page.show_lines([" reading …"])
+            await wait_until_idle(browser.app, browser.pilot)
+            page.show_lines([str(i) for i in range(100)])
+            page.scroll_to(y=50, animate=False, force=True)
+            await wait_until_idle(browser.app, browser.pilot)
+            assert (page.scroll_offset.y, page.vertical_scrollbar.position) == (50, 50)
+
+    run(work())
+
+
 # Help, mouse, sizes.
 
 

@@ -236,6 +236,12 @@ class LineList(ScrollView, can_focus=True):
             if event.chain == 2:
                 self.post_message(self.Selected(self, row_index))
 
+    def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
+        """Move the thumb to where the list was scrolled to without a scrollbar, which Textual does
+        not do."""
+        if is_shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def on_resize(self) -> None:
         self._strip_by_row.clear()
         self.scroll_to_cursor()
