@@ -39,9 +39,9 @@ class IndexedBlock:
     """The index of the block's first row."""
     n_rows: int
     last_offset: int
-    """The greatest last offset of its batches; -1 without batches."""
+    """The greatest last offset of its rows; -1 without rows."""
     max_timestamp: int
-    """The greatest timestamp of its batches; -1 without batches."""
+    """The greatest timestamp of its rows; -1 without rows."""
     is_uncompressed_v2: bool
     """Whether no batch is compressed and all have magic 2."""
     is_undamaged: bool
@@ -147,18 +147,18 @@ class BlockIndex:
 
     def _index_block(self, block: Block, next_state: ReaderState) -> IndexedBlock:
         batches = block.batches
-        n_rows = (
-            int(self.batch_filter.batch_mask(batches).sum()) if self.batch_filter else len(batches)
-        )
-        has_batches = len(batches) > 0
+        rows = batches
+        if self.batch_filter:
+            rows = batches.select_rows(np.flatnonzero(self.batch_filter.batch_mask(batches)))
+        has_rows = len(rows) > 0
         uncompressed_v2_mask = (batches.compression == 0) & (batches.is_v2 == 1)
         return IndexedBlock(
             self._resume_state,
             next_state.position,
             self.n_rows,
-            n_rows,
-            int(batches.last_offset.max()) if has_batches else -1,
-            int(batches.max_timestamp.max()) if has_batches else -1,
+            len(rows),
+            int(rows.last_offset.max()) if has_rows else -1,
+            int(rows.max_timestamp.max()) if has_rows else -1,
             bool(uncompressed_v2_mask.all()),
             bool(batches.crc_valid.all()) and not block.findings,
         )

@@ -89,9 +89,13 @@ def test_what_a_filter_hides_is_not_called_absent() -> None:
             await browser.press("slash")
             message = await browser.type("acct-0-0")
             assert "not found in this file, in batches that match codec=lz4" in message
-            await browser.press("g")
-            message = await browser.type("0")
-            assert "offset 0 is not in a batch that matches codec=lz4" in message
+            for offset, batch in ((0, "the next"), (356, "its last")):
+                await browser.press("f")
+                await browser.type("producer=0" if offset else "codec=lz4")
+                await browser.press("g")
+                message = await browser.type(str(offset))
+                assert f"offset {offset} is not in a batch that matches" in message
+                assert f"showing {batch} batch" in message
         async with open_browser(ROOT / "damaged_segments/flipped-bit-0", size=(140, 30)) as browser:
             await wait_for_checks(browser)
             await browser.press("n")
