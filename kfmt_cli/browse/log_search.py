@@ -187,9 +187,7 @@ class PartitionSearch:
                     in_range_mask = (batches.position >= start_position) & (
                         batches.position < end_position
                     )
-                    block.batches = batches.select_rows(
-                        np.flatnonzero(in_range_mask & (batches.control == 0))
-                    )
+                    block.batches = batches.select_rows(np.flatnonzero(in_range_mask))
                     if indexed_block.is_uncompressed_v2 and literal:
                         block = _block_with_literal(block, literal)
                     yield from self._search_block(block, selections, block_index.file.name)
