@@ -159,6 +159,11 @@ class BrowserSession:
         """Forget the last search and its hits."""
         self.search_hits, self.hit_index, self.search_term, self.search_scope = [], -1, None, None
 
+    def forget_sizes(self, node: DiskNode) -> None:
+        """Measure a node and its ancestors again, as a file has grown or appeared."""
+        for changed_node in (*self.ancestors(node), node):
+            vars(changed_node).pop("total_bytes", None)
+
     def add_rolled_log(self) -> DiskNode | None:
         """The log after the open one, if the broker has rolled since, otherwise None; adds a new
         log to the tree."""
@@ -178,6 +183,7 @@ class BrowserSession:
         parent.children.insert(parent.children.index(node) + 1, new_node)
         self._parent_by_id[id(new_node)] = parent
         self._register_subtree(new_node)
+        self.forget_sizes(new_node)
         return new_node
 
     def select_batch(self, row: int) -> None:

@@ -11,12 +11,14 @@ import pytest
 pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
 
 
+from rich.style import Style
 from textual.widgets import Input
 
 from kfmt_cli.browse.help_page import help_lines
 from kfmt_cli.browse.launch import open_session, wait_until_idle
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
+from kfmt_cli.render.style import format_bytes
 from tests.support.browser import LARGE, TXN, check_command, open_browser, run
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS, kfmt
@@ -69,6 +71,7 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
             await wait_until_idle(browser.app, browser.pilot)
             assert browser.rows[0] == 11
             assert "12 batches" in browser.app.log_panes.status_text()
+            assert browser.app.session.root.total_bytes == len(data)
             assert "stopped following" in await browser.press("F")
 
     run(work())
@@ -171,6 +174,11 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
             assert "240–259" in browser.screen
             nodes = [child.data for child in browser.app.disk_tree.root.children]
             assert [node.label for node in nodes if node] == ["…000000.log", "…000240.log", "z"]
+            n_bytes = file.stat().st_size + next_segment.stat().st_size
+            assert browser.app.session.root.total_bytes == n_bytes
+            assert format_bytes(n_bytes) in str(
+                browser.app.disk_tree.render_label(browser.app.disk_tree.root, Style(), Style())
+            )
 
     run(work())
 

@@ -221,6 +221,7 @@ class BrowserApp(SearchBrowser):
     def _follow_rolled_log(self, log_node: DiskNode) -> None:
         """Follow the next segment, as the broker has rolled the log."""
         self.disk_tree.add_node(log_node, self.session.find_parent(log_node))
+        self.disk_tree.redraw()
         self.open_node(log_node)
         self.show_message(f"following: {escape_unprintable(log_node.label)}", "green")
 
@@ -229,6 +230,9 @@ class BrowserApp(SearchBrowser):
         if log_view is None:
             return
         log_view.clear_cache()
+        if self.session.opened_node is not None:
+            self.session.forget_sizes(self.session.opened_node)
+            self.disk_tree.redraw()
         self.log_panes.show_new_batches()
         self.log_panes.batch_pane.refetch_lines()
         if log_view.block_index.n_rows:
