@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -36,6 +37,25 @@ def test_files_of_a_log_directory_are_checked(tmp_path: Path) -> None:
             assert "✗ 1 input of " in screen
             assert "recovery-point-offset-c" in screen
             assert "checkpoint-malformed" in await browser.press("n")
+
+    run(work())
+
+
+def test_only_visible_lines_are_redrawn_while_partitions_are_checked(tmp_path: Path) -> None:
+    for i in range(100):
+        write(tmp_path / f"disk/t-{i}", b"")
+
+    async def work() -> None:
+        async with open_browser(tmp_path / "disk", checks_on_start=False) as browser:
+            tree = browser.app.disk_tree
+            nodes = list(browser.app.session.root.iter_partitions())
+            await browser.press("down", "enter")
+            with patch.object(tree, "render_label", wraps=tree.render_label) as render_label:
+                browser.app._paths_being_checked.update(node.path for node in nodes)
+                browser.app._refresh_marks()
+                await wait_for_checks(browser)
+                assert render_label.call_count <= tree.size.height
+            assert browser.screen.count("… t-") > 15
 
     run(work())
 

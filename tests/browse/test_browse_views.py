@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from kfmt_cli.browse.command_line import ViewKind, ViewState, command_arguments,
 from kfmt_cli.browse.directory_page import directory_page_lines
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, build_disk_tree
 from kfmt_cli.browse.log_search import TEXT_SEARCH, VALUE_ONLY, SearchTerm
-from kfmt_cli.browse.partition_checks import check_partitions, check_paths, group_partitions
+from kfmt_cli.browse.partition_checks import NodeCheckResult, check_partitions, group_partitions
 from kfmt_cli.browse.session import BrowserSession
 from kfmt_cli.browse.text_host import capture_output, wrap_lines
 from kfmt_cli.browse.views import VIEWS, ViewSubject, render_view, view_for_key
@@ -60,20 +61,23 @@ def test_several_paths_and_a_tree_of_directories_have_a_node_each() -> None:
     assert two_paths.display_paths == (str(ORDERS.parent), str(TXN))
 
 
+def check_path(path: str | Path) -> NodeCheckResult:
+    """The result of checking a partition by itself."""
+    results = check_partitions([build_disk_tree((str(path),), pytest.fail)], lambda: False)
+    assert results is not None
+    return results[0]
+
+
 @pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
 def test_findings_are_those_of_check(log: Path) -> None:
-    result = check_paths((str(log.parent),), lambda: False)
-    assert result is not None
+    result = check_path(log.parent)
     assert result.tree_mark[0].startswith("✗")
     codes = sorted(finding.code.name for finding in result.findings)
     assert codes == sorted(kfmt("check", log.parent, "--json").codes)
 
 
 def test_a_healthy_partition_is_marked_so() -> None:
-    result = check_paths((str(ORDERS.parent),), lambda: False)
-    assert result is not None
-    assert result.tree_mark == ("✓", "good")
-    assert check_paths((str(ORDERS.parent),), lambda: True) is None
+    assert check_path(ORDERS.parent).tree_mark == ("✓", "good")
 
 
 def test_partitions_are_checked_together_as_each_by_itself(tmp_path: Path) -> None:
@@ -86,7 +90,7 @@ def test_partitions_are_checked_together_as_each_by_itself(tmp_path: Path) -> No
     assert results is not None
     for node, partition_result in zip(nodes, results, strict=True):
         if node.children:
-            assert partition_result == check_paths(node.paths, lambda: False)
+            assert partition_result == check_path(node.path)
         else:  # `check` of the whole directory reports nothing
             assert partition_result.tree_mark == ("✓", "good")
     marks = {node.label: result.tree_mark[0] for node, result in zip(nodes, results, strict=True)}
@@ -109,6 +113,25 @@ def test_only_a_partition_that_cannot_be_read_is_marked_so(tmp_path: Path) -> No
     }
 
 
+def test_an_unreadable_partition_does_not_repeat_the_checks_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kfmt_cli.browse import partition_checks as module
+
+    shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
+    shutil.copytree(ORDERS.parent, tmp_path / "data/gone-0")
+    shutil.copytree(ORDERS.parent, tmp_path / "data/lost-0")
+    nodes = list(build_disk_tree((str(tmp_path / "data"),), pytest.fail).iter_partitions())
+    shutil.rmtree(tmp_path / "data/gone-0")
+    (tmp_path / "data/lost-0" / ORDERS.name).unlink()
+    (tmp_path / "data/lost-0" / ORDERS.name).symlink_to("nowhere")
+    expected = [check_partitions([node], lambda: False) for node in nodes]
+    check_run = Mock(wraps=module._run_check)
+    monkeypatch.setattr(module, "_run_check", check_run)
+    assert [[result] for result in check_partitions(nodes, lambda: False) or ()] == expected
+    assert check_run.call_count == 1
+
+
 def test_many_partitions_are_checked_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     from kfmt_cli.browse import partition_checks as module
 
@@ -125,9 +148,7 @@ def test_findings_are_gone_through_in_a_circle() -> None:
     session = BrowserSession(root)
     assert session.select_next_finding(1) is None
     for partition in root.iter_partitions():
-        result = check_paths(partition.paths, lambda: False)
-        assert result is not None
-        session.check_results[partition.path] = result
+        session.check_results[partition.path] = check_path(partition.path)
     findings = session.navigable_findings
     visited = [session.select_next_finding(1) for _ in findings]
     assert visited == findings

@@ -100,7 +100,12 @@ class DiskTree(Tree[DiskNode]):
                 tree_node.add("", disk_node, before=insert_index, allow_expand=False)
             unvisited_nodes += tree_node.children
 
+    def redraw_marks(self) -> None:
+        """Redraw the visible lines after marks have changed."""
+        self.root.refresh()  # the cached lines of a node depend on its ancestors
+        self.refresh()
+
     def redraw(self) -> None:
-        """Redraw the tree after marks or sizes have changed."""
+        """Measure and redraw all lines after marks or sizes have changed."""
         self._invalidate()
         self.refresh()

@@ -320,10 +320,11 @@ class BrowserLayout(App[None]):
                 return
             for node, check_result in zip(node_group, check_results, strict=True):
                 self.session.check_results[node.path] = check_result
+        self.call_from_thread(self.disk_tree.redraw)
         self.call_from_thread(self._refresh_marks)
 
     def _refresh_marks(self) -> None:
-        self.disk_tree.redraw()
+        self.disk_tree.redraw_marks()
         if (
             self.text_pane.display
             and self.active_view is None
