@@ -42,16 +42,18 @@ async def measure_file(file: Path) -> dict[str, Any]:
         # Until rows are on the screen; the pilot would also wait for threads.
         while not (
             app.log_panes.display
-            and app.session.selected_batch
+            and app.session.opened_log is not None
+            and app.session.opened_log.selected_batch
             and app.log_panes.batch_pane._strip_by_row
         ):
             await asyncio.sleep(0.001)
         result["first rows s"] = round(time.perf_counter() - began, 3)
-        while app.session.log_view is None or not app.session.log_view.block_index.is_complete:
+        index = app.session.opened_log.block_index
+        while not index.is_complete:
             await asyncio.sleep(0.05)
         result["outlined s"] = round(time.perf_counter() - began, 3)
         await asyncio.sleep(0.2)
-        result["batches"] = app.session.log_view.block_index.n_rows
+        result["batches"] = index.n_rows
         page_times = [
             await _time_move(app, app.log_panes.batch_pane.action_page, 1) for _ in range(SCROLLS)
         ]
@@ -62,7 +64,6 @@ async def measure_file(file: Path) -> dict[str, Any]:
         result["page ms"] = f"{median(page_times) * 1000:.0f}, at most {max(page_times) * 1000:.0f}"
         result["jump ms"] = f"{median(jump_times) * 1000:.0f}, at most {max(jump_times) * 1000:.0f}"
         for term in SEARCH_TERMS:
-            index = app.session.log_view.block_index
             search = PartitionSearch([index.file], index, term)
             start = time.perf_counter()
             assert list(search.iter_hits()) == []

@@ -1,4 +1,4 @@
-"""The findings for a partition, from the code of `kfmt check`."""
+"""The findings for partitions, from the code of `kfmt check`; marks in the tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kfmt_cli.disk.input_paths import resolve_trailing_parent
 from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.findings.finding import Finding, FindingCode, Severity
 from kfmt_cli.render.sinks.sink import OutputStreams, Sink
-from kfmt_cli.render.style import escape_unprintable
+from kfmt_cli.render.style import escape_unprintable, format_thousands
 
 MAX_GROUP_PARTITIONS = 250  # partitions checked in one run
 MAX_GROUP_BYTES = 256 << 20  # the bytes of these partitions
@@ -58,6 +58,95 @@ def format_findings_mark(
         if n_findings := n_findings + suppressed_by_severity.get(severity, 0):
             return f"{symbol}{n_findings}", style
     return None
+
+
+@dataclass
+class CheckState:
+    """The results of checks, and the finding visited last."""
+
+    root: DiskNode
+    result_by_path: dict[str, NodeCheckResult] = field(default_factory=dict)
+    """The results by the path of the partition or file."""
+    paths_in_progress: set[str] = field(default_factory=set)
+    current_finding: Finding | None = None
+
+    # Marks.
+
+    def directory_mark(self, node: DiskNode) -> tuple[str, str]:
+        """The mark of a directory in the tree, and its style."""
+        paths = [checkable_node.path for checkable_node in node.iter_checkable_nodes()]
+        if not self.paths_in_progress.isdisjoint(paths):
+            return "…", "dim"
+        results = [self.result_by_path[path] for path in paths if path in self.result_by_path]
+        for symbol, mark_style in (("✗", "bad"), ("!", "warn")):
+            marks = [result.tree_mark for result in results if result.tree_mark[1] == mark_style]
+            if marks:
+                return marks[0] if len(paths) == 1 else (f"{symbol}{len(marks)}", mark_style)
+        return ("✓", "good") if results and len(results) == len(paths) else ("", "dim")
+
+    def file_mark(self, node: DiskNode, partition: DiskNode) -> tuple[str, str]:
+        """The mark of a file, and its style: only its own findings, without the rest of the
+        partition's."""
+        result = self.result_by_path.get(partition.path, NodeCheckResult())
+        findings = [finding for finding in result.findings if finding.file == node.display_path]
+        return format_findings_mark(findings) or ("", "dim")
+
+    # Findings.
+
+    @property
+    def all_findings(self) -> list[Finding]:
+        """The findings of everything checked, in the order of the tree."""
+        return [
+            finding
+            for node in list(self.root.iter_checkable_nodes()) or [self.root]
+            if node.path in self.result_by_path
+            for finding in self.result_by_path[node.path].findings
+        ]
+
+    @property
+    def n_suppressed(self) -> int:
+        """The number of suppressed findings, which were only counted."""
+        return sum(result.suppressed_by_severity.total() for result in self.result_by_path.values())
+
+    @property
+    def navigable_findings(self) -> list[Finding]:
+        """The findings to step through: notes only if there is nothing else."""
+        findings = self.all_findings
+        problems = [finding for finding in findings if finding.code.severity is not Severity.NOTE]
+        return problems or findings
+
+    @property
+    def current_finding_text(self) -> str:
+        """The finding visited last, its number, and how many are not shown."""
+        finding, findings = self.current_finding, self.navigable_findings
+        if finding is None:
+            return ""
+        finding_index = next((i for i, candidate in enumerate(findings) if candidate is finding), 0)
+        position = finding.position
+        position_text = "" if position is None else f" byte {format_thousands(position)}"
+        description = f"{finding.code.name}{position_text}: {escape_unprintable(finding.message)}"
+        suppressed_note = (
+            f", {format_thousands(self.n_suppressed)} more not shown" if self.n_suppressed else ""
+        )
+        number_text = f"{finding_index + 1} of {len(findings)}{suppressed_note}"
+        return f"{number_text} (e explains)  {description}"
+
+    def select_next_finding(self, step: int) -> Finding | None:
+        """The next or previous finding; wraps around at either end."""
+        findings = self.navigable_findings
+        if not findings:
+            self.current_finding = None
+            return None
+        current_indexes = [
+            i for i, finding in enumerate(findings) if finding is self.current_finding
+        ]
+        next_index = (
+            (current_indexes[0] + step) % len(findings)
+            if current_indexes
+            else (0 if step > 0 else len(findings) - 1)
+        )
+        self.current_finding = findings[next_index]
+        return self.current_finding
 
 
 class _FindingSink(Sink):

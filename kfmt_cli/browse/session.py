@@ -1,5 +1,5 @@
-"""The state of the browser: the selected tree node, its log, batch and record, findings and search
-hits. It does not depend on a screen."""
+"""The state of the browser: the tree, the open log, its selected batch and record, the search. It
+does not depend on a screen."""
 
 from __future__ import annotations
 
@@ -12,50 +12,88 @@ from kfmt_cli.browse.command_line import ViewKind, ViewState
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, file_node
 from kfmt_cli.browse.log_row_view import LogRowView
 from kfmt_cli.browse.log_search import SearchHit, SearchTerm
-from kfmt_cli.browse.partition_checks import NodeCheckResult
+from kfmt_cli.browse.partition_checks import CheckState
 from kfmt_cli.browse.selected_batch import SelectedBatch
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
-from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.core.times import parse_time_ms
 from kfmt_cli.disk.directory_listing import file_topic, list_directory
-from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.errors import InputError, KfmtError, UsageError
-from kfmt_cli.findings.finding import Finding, Severity
+from kfmt_cli.errors import InputError, KfmtError
 from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.topics import find_decoder
 from kfmt_cli.topics.decoder import Decoder
 
-GO_TO_OFFSET, GO_TO_TIME, GO_TO_BYTE = "offset", "time", "byte"
+
+@dataclass
+class OpenedLog:
+    """The open log, with the selected batch and record."""
+
+    node: DiskNode
+    log_view: LogRowView
+    decoder: Decoder | None = None
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    batch_fields: FieldDict | None = None
+    selected_batch: SelectedBatch | None = None
+    record_index: int | None = None
+    """The index of the selected record; None if the batch header is selected."""
+    batch_error: str = ""
+    """Why the selected batch cannot be read."""
+
+    @property
+    def block_index(self) -> BlockIndex:
+        """The index of the log's batches."""
+        return self.log_view.block_index
+
+    @property
+    def n_records(self) -> int:
+        """The number of readable records in the selected batch."""
+        return 0 if self.selected_batch is None else self.selected_batch.n_records
+
+    def select_batch(self, row: int) -> None:
+        """Select the batch of a row; if it cannot be read, sets `batch_error` to the reason."""
+        self.record_index, self.batch_error = None, ""
+        try:
+            block, batch_index = self.log_view.locate_batch(row)
+            self.batch_fields = self.log_view.batch_fields(row)
+            self.selected_batch = SelectedBatch(
+                self.block_index.file, block, batch_index, self.decoder, self.decompression_limit
+            )
+        except KfmtError as error:
+            self.selected_batch = None
+            self.batch_error = escape_unprintable(str(error))
+
+    def offset_bounds(self, first_row: int, end_row: int) -> tuple[int | None, int | None]:
+        """The first and last offset of rows first..last-1; None if they do not increase or cannot
+        be read."""
+        try:
+            first_batch, last_batch = (
+                self.log_view.batch_fields(row) for row in (first_row, end_row - 1)
+            )
+        except KfmtError:
+            return None, None
+        first_offset = (
+            first_batch.base_offset if first_batch.has_base_offset else first_batch.last_offset
+        )
+        return (
+            (first_offset, last_batch.last_offset)
+            if first_offset <= last_batch.last_offset
+            else (None, None)
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class GoToTarget:
-    """The offset, time or byte of a log to go to."""
+@dataclass
+class SearchState:
+    """The last search, and its hits so far."""
 
-    target_kind: str
-    """`GO_TO_OFFSET`, `GO_TO_TIME` or `GO_TO_BYTE`."""
-    target_value: int
-    record_offset: int | None = None
-    """The offset of the record to select in the batch."""
+    term: SearchTerm
+    scope: DiskNode
+    """The partition, or the log outside any partition, that is searched."""
+    hits: list[SearchHit] = field(default_factory=list)
+    hit_index: int = -1
 
-
-def parse_go_to_target(text: str) -> GoToTarget:
-    """Parse a target as typed: 700, b7702, 0x1e16, 2023-11-14T22:20, now-1h; raises UsageError."""
-    compact_text = text.strip().lower().replace(" ", "")
-    digits = compact_text.removeprefix("byte").removeprefix("b")
-    try:
-        if digits.startswith("0x"):
-            return GoToTarget(GO_TO_BYTE, int(digits, 16))
-        number = parse_int(digits)
-        if compact_text != digits and (number is None or number < 0):
-            raise ValueError
-        if number is not None and number >= 0:
-            kind = GO_TO_OFFSET if compact_text == digits else GO_TO_BYTE
-            return GoToTarget(kind, number)
-    except ValueError:
-        raise UsageError(f"{text!r} is not a byte position such as b7702 or 0x1e16") from None
-    return GoToTarget(GO_TO_TIME, parse_time_ms("a time", text.strip()))
+    @property
+    def current_hit(self) -> SearchHit | None:
+        """The hit visited last."""
+        return self.hits[self.hit_index] if 0 <= self.hit_index < len(self.hits) else None
 
 
 @dataclass
@@ -69,28 +107,18 @@ class BrowserSession:
     """The options that request the decoder."""
     topic: str | None = None
     decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    opened_node: DiskNode | None = None
-    log_view: LogRowView | None = None
-    selected_batch: SelectedBatch | None = None
-    batch_fields: FieldDict | None = None
-    record_index: int | None = None
-    """The index of the selected record; None if the batch header is selected."""
-    batch_filter: BatchFilter = field(default_factory=BatchFilter)
-    open_error: str = ""
-    """Why the opened node cannot be shown."""
-    check_results: dict[str, NodeCheckResult] = field(default_factory=dict)
-    """The results of checks, by the path of the partition or log."""
-    current_finding: Finding | None = None
-    """The finding visited last."""
-    search_term: SearchTerm | None = None
-    search_scope: DiskNode | None = None
-    """The partition, or the log outside any partition, that was searched."""
-    search_hits: list[SearchHit] = field(default_factory=list)
-    hit_index: int = -1
     read_errors: list[str] = field(default_factory=list)
     """Errors from reading the user's paths."""
+    opened_node: DiskNode | None = None
+    """The node of the open file."""
+    open_error: str = ""
+    """Why the opened node cannot be shown."""
+    opened_log: OpenedLog | None = None
+    batch_filter: BatchFilter = field(default_factory=BatchFilter)
+    search: SearchState | None = None
 
     def __post_init__(self) -> None:
+        self.checks = CheckState(self.root)
         self._parent_by_id: dict[int, DiskNode] = {}
         self._file_node_by_name: dict[str, DiskNode] = {}
         self._register_subtree(self.root)
@@ -127,37 +155,41 @@ class BrowserSession:
         """The node of a file, by the name that findings use."""
         return self._file_node_by_name.get(file_name)
 
+    def partition_logs(self, node: DiskNode) -> list[DiskNode]:
+        """The logs of the partition at, above or alone under a node; for a log outside any
+        partition, the log."""
+        partition = self.enclosing_partition(node)
+        partitions = list(partition.iter_partitions())
+        if len(partitions) == 1 and partition.file is None:
+            partition = partitions[0]
+        logs = partition.logs()
+        return [node] if node.is_log and node not in logs else logs
+
+    def node_mark(self, node: DiskNode) -> tuple[str, str]:
+        """The mark of a node in the tree, and its style."""
+        if node.kind is NodeKind.FILE:
+            return self.checks.file_mark(node, self.enclosing_partition(node))
+        return self.checks.directory_mark(node)
+
     # Opening.
-
-    @property
-    def required_log_view(self) -> LogRowView:
-        """The open log; asserts that there is one."""
-        assert self.log_view is not None
-        return self.log_view
-
-    @property
-    def opened_file(self) -> InputFile:
-        """The file of the open log; asserts that there is one."""
-        assert self.opened_node is not None
-        assert self.opened_node.file is not None
-        return self.opened_node.file
 
     def open_log(self, node: DiskNode, width: int) -> None:
         """Open a log; if it cannot be read, sets `open_error` to the reason."""
-        self.opened_node = node
-        self.selected_batch = self.batch_fields = self.record_index = self.log_view = None
-        self.open_error = ""
-        if self.enclosing_partition(node) is not self.search_scope:
-            self.clear_search()
+        self.opened_node, self.opened_log, self.open_error = node, None, ""
+        if self.search is not None and self.enclosing_partition(node) is not self.search.scope:
+            self.search = None
+        if node.file is None:
+            return
         try:
-            block_index = BlockIndex(self.opened_file, self.batch_filter)
-            self.log_view = LogRowView(block_index, width)
+            log_view = LogRowView(BlockIndex(node.file, self.batch_filter), width)
+            decoder = self.decoder or find_decoder(self.topic or file_topic(node.file))
+            self.opened_log = OpenedLog(node, log_view, decoder, self.decompression_limit)
         except KfmtError as error:
             self.open_error = escape_unprintable(str(error))
 
-    def clear_search(self) -> None:
-        """Forget the last search and its hits."""
-        self.search_hits, self.hit_index, self.search_term, self.search_scope = [], -1, None, None
+    def show_no_log(self, node: DiskNode) -> None:
+        """Open a file that is not a log."""
+        self.opened_node, self.opened_log = node, None
 
     def forget_sizes(self, node: DiskNode) -> None:
         """Measure a node and its ancestors again, as a file has grown or appeared."""
@@ -186,124 +218,40 @@ class BrowserSession:
         self.forget_sizes(new_node)
         return new_node
 
-    def select_batch(self, row: int) -> None:
-        """Select the batch of a row; if it cannot be read, sets `open_error` to the reason."""
-        log_view, file = self.required_log_view, self.opened_file
-        self.record_index, self.open_error = None, ""
-        try:
-            block, batch_index = log_view.locate_batch(row)
-            self.batch_fields = log_view.batch_fields(row)
-            decoder = self.decoder or find_decoder(self.topic or file_topic(file))
-            self.selected_batch = SelectedBatch(
-                file, block, batch_index, decoder, self.decompression_limit
-            )
-        except KfmtError as error:
-            self.selected_batch = None
-            self.open_error = escape_unprintable(str(error))
-
-    def find_target_row(self, target: GoToTarget) -> int | None:
-        """The row of a target; None if the index does not reach it yet. Raises InputError."""
-        log_view = self.required_log_view
-        finder_by_kind = {
-            GO_TO_BYTE: log_view.find_row_by_byte,
-            GO_TO_TIME: log_view.find_row_by_time,
-            GO_TO_OFFSET: log_view.find_row_by_offset,
-        }
-        return finder_by_kind[target.target_kind](target.target_value)
-
-    # Findings.
-
-    @property
-    def all_findings(self) -> list[Finding]:
-        """The findings of everything checked, in the order of the tree."""
-        return [
-            finding
-            for node in list(self.root.iter_checkable_nodes()) or [self.root]
-            if node.path in self.check_results
-            for finding in self.check_results[node.path].findings
-        ]
-
-    @property
-    def n_suppressed(self) -> int:
-        """The number of suppressed findings, which were only counted."""
-        return sum(result.suppressed_by_severity.total() for result in self.check_results.values())
-
-    @property
-    def navigable_findings(self) -> list[Finding]:
-        """The findings to step through: notes only if there is nothing else."""
-        findings = self.all_findings
-        problems = [finding for finding in findings if finding.code.severity is not Severity.NOTE]
-        return problems or findings
-
-    def select_next_finding(self, step: int) -> Finding | None:
-        """The next or previous finding; wraps around at either end."""
-        findings = self.navigable_findings
-        if not findings:
-            self.current_finding = None
-            return None
-        current_indexes = [
-            i for i, finding in enumerate(findings) if finding is self.current_finding
-        ]
-        next_index = (
-            (current_indexes[0] + step) % len(findings)
-            if current_indexes
-            else (0 if step > 0 else len(findings) - 1)
-        )
-        self.current_finding = findings[next_index]
-        return self.current_finding
-
     # The command line.
 
     def view_state(self, view_kind: ViewKind, first_row: int = 0, end_row: int = 0) -> ViewState:
         """The state of the screen: rows first..last-1 of the batches or the records."""
-        opened_node, batch_fields, selected_batch = (
-            self.opened_node,
-            self.batch_fields,
-            self.selected_batch,
-        )
+        path = "" if self.opened_node is None else self.opened_node.display_path
+        topic_option = () if self.topic is None else ("--topic", self.topic)
+        decoding_options = (*topic_option, *self.decoding_options)
+        opened_log = self.opened_log
+        if opened_log is None:
+            return ViewState(
+                view_kind,
+                path,
+                batch_filter=self.batch_filter,
+                decoding_options=decoding_options,
+            )
         first_offset = last_offset = record_offset = None
-        if view_kind is ViewKind.BATCHES and self.log_view is not None and end_row > first_row:
-            first_offset, last_offset = self._offset_bounds(first_row, end_row)
-        elif selected_batch is not None and selected_batch.n_records:
+        batch, record_index = opened_log.selected_batch, opened_log.record_index
+        if view_kind is ViewKind.BATCHES and end_row > first_row:
+            first_offset, last_offset = opened_log.offset_bounds(first_row, end_row)
+        elif batch is not None and batch.n_records:
             record_indexes = (first_row, end_row - 1)
             if view_kind is ViewKind.PAYLOAD or view_kind is ViewKind.FIELDS:
-                record_indexes = (self.record_index or 0, self.record_index or 0)
-            first_offset, last_offset = (
-                selected_batch.record_offset(record_index) for record_index in record_indexes
-            )
-            record_offset = (
-                selected_batch.record_offset(self.record_index)
-                if self.record_index is not None
-                else None
-            )
-        topic_option = () if self.topic is None else ("--topic", self.topic)
+                record_indexes = (record_index or 0, record_index or 0)
+            first_offset, last_offset = map(batch.record_offset, record_indexes)
+            if record_index is not None:
+                record_offset = batch.record_offset(record_index)
+        batch_fields = opened_log.batch_fields
         return ViewState(
             view_kind,
-            "" if opened_node is None else opened_node.display_path,
+            path,
             first_offset,
             last_offset,
             None if batch_fields is None else batch_fields.position,
             record_offset,
             self.batch_filter,
-            decoding_options=(*topic_option, *self.decoding_options),
-        )
-
-    def _offset_bounds(self, first_row: int, end_row: int) -> tuple[int | None, int | None]:
-        """The first and last offset of rows first..last-1; None if they do not increase or cannot
-        be read."""
-        log_view = self.required_log_view
-        try:
-            first_batch, last_batch = (
-                log_view.batch_fields(first_row),
-                log_view.batch_fields(end_row - 1),
-            )
-        except KfmtError:
-            return None, None
-        first_offset = (
-            first_batch.base_offset if first_batch.has_base_offset else first_batch.last_offset
-        )
-        return (
-            (first_offset, last_batch.last_offset)
-            if first_offset <= last_batch.last_offset
-            else (None, None)
+            decoding_options=decoding_options,
         )

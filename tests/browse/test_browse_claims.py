@@ -51,8 +51,8 @@ def test_only_visible_lines_are_redrawn_while_partitions_are_checked(tmp_path: P
             nodes = list(browser.app.session.root.iter_partitions())
             await browser.press("down", "enter")
             with patch.object(tree, "render_label", wraps=tree.render_label) as render_label:
-                browser.app._paths_being_checked.update(node.path for node in nodes)
-                browser.app._refresh_marks()
+                browser.app.session.checks.paths_in_progress.update(node.path for node in nodes)
+                browser.app.show_new_marks()
                 await wait_for_checks(browser)
                 assert render_label.call_count <= tree.size.height
             assert browser.screen.count("… t-") > 15

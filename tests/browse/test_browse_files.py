@@ -85,10 +85,12 @@ def test_batches_are_listed_while_the_rest_of_the_log_is_indexed(
     app = BrowserApp(open_session((str(file),)))
     monkeypatch.setattr(app, "query", lambda _: True)  # as if its panes were on a terminal
     app.session.open_log(app.session.root, 80)
-    app.session.select_batch(0)
+    opened_log = app.session.opened_log
+    assert opened_log is not None
+    opened_log.select_batch(0)
     for content, n_batches in ((data[:10_225], 4), (data, 12)):
         file.write_bytes(content)
-        app.session.required_log_view.block_index.index_appended_bytes()
+        opened_log.block_index.index_appended_bytes()
         app._poll_threads()
         assert app.log_panes.batch_pane.n_rows == n_batches
 
@@ -131,14 +133,14 @@ def test_a_followed_file_that_is_truncated_or_deleted_is_reported(
                 os.truncate(file, 10_225)
             for _ in range(40):
                 await browser.pilot.pause(0.05)
-                if not browser.app.is_following:
+                if not browser.app.tailer.is_following:
                     break
             await wait_until_idle(browser.app, browser.pilot)
             assert "FOLLOWING" not in browser.screen
             assert "stopped following" in browser.screen
             assert (
                 "No such file" if is_deleted else "shrank from 30887 to 10225 bytes"
-            ) in browser.app.status_message
+            ) in browser.app.status_bar.message
 
     run(work())
 
@@ -161,7 +163,7 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
             await wait_until_idle(browser.app, browser.pilot)
             next_segment = file.with_name(f"{240:020}.log")
             next_segment.write_bytes((ORDERS.parent / next_segment.name).read_bytes())
-            if not browser.app.is_following:
+            if not browser.app.tailer.is_following:
                 await browser.press("F")
             for _ in range(60):
                 await browser.pilot.pause(0.05)

@@ -77,14 +77,13 @@ def test_an_offset_leads_to_its_segment(text: str) -> None:
     async def work() -> None:
         async with open_browser(BROKER) as browser:
             await browser.press("down", "down", "down", "down", "down")
-            partition = browser.app._highlighted_node
+            partition = browser.app.highlighted_node
             assert partition.kind is NodeKind.PARTITION
-            while "orders" not in browser.app._highlighted_node.label:
+            while "orders" not in browser.app.highlighted_node.label:
                 await browser.press("down")
             await browser.press("g")
             await browser.type(text)
-            node, batch = browser.app.session.opened_node, browser.app.session.batch_fields
-            assert node is not None
+            node, batch = browser.opened_log.node, browser.opened_log.batch_fields
             assert batch is not None
             assert node.file is not None
             if text.isdigit():
@@ -132,10 +131,10 @@ def test_a_partition_is_searched_segment_by_segment() -> None:
             assert match is not None
             expected = kfmt("find", directory, "--value", "~quartz", "--json").of("found")
             assert int(match[1]) == len(expected)
-            offsets = [hit.offset for hit in browser.app.session.search_hits]
+            offsets = [hit.offset for hit in browser.search_state.hits]
             assert sorted(offsets) == [row["offset"] for row in expected]
             await browser.press("left_square_bracket")
-            content, record_index = browser.app.session.selected_batch, browser.rows[1]
+            content, record_index = browser.opened_log.selected_batch, browser.rows[1]
             assert content is not None
             assert content.record_offset(record_index) == offsets[-1]
 
@@ -171,11 +170,11 @@ def test_search_goes_to_hits_and_names_the_command() -> None:
             assert int(match[2]) == expected[0]["offset"]
             assert f"kfmt find {log} --key" in screen
             await browser.press("right_square_bracket")
-            content, record_index = browser.app.session.selected_batch, browser.rows[1]
+            content, record_index = browser.opened_log.selected_batch, browser.rows[1]
             assert content is not None
             assert content.record_offset(record_index) == expected[1]["offset"]
             await browser.press("left_square_bracket", "left_square_bracket")
-            assert browser.app.session.hit_index == len(expected) - 1
+            assert browser.search_state.hit_index == len(expected) - 1
 
     run(work())
 
@@ -204,8 +203,9 @@ def test_a_hit_in_another_file_is_named_on_arrival() -> None:
             session = browser.app.session
             await browser.press("slash")
             await browser.type("quartz")
-            n_hits = len(session.search_hits)
-            assert session.search_hits[0].file_name != session.search_hits[-1].file_name
+            hits = browser.search_state.hits
+            n_hits = len(hits)
+            assert hits[0].file_name != hits[-1].file_name
             for key, hit_index in (
                 ("left", n_hits - 1),
                 ("left", n_hits - 2),
@@ -214,9 +214,9 @@ def test_a_hit_in_another_file_is_named_on_arrival() -> None:
             ):
                 screen = await browser.press(f"{key}_square_bracket")
                 message = f"{hit_index + 1} of {n_hits} records in this partition: offset "
-                assert f"{message}{session.search_hits[hit_index].offset} " in screen
+                assert f"{message}{hits[hit_index].offset} " in screen
                 assert session.opened_node is not None
-                assert session.opened_node.display_path == session.search_hits[hit_index].file_name
+                assert session.opened_node.display_path == hits[hit_index].file_name
 
     run(work())
 
@@ -250,12 +250,12 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
             await browser.pilot.press("slash")
             await browser.pilot.press(*"zephyr", "enter")
             await browser.pilot.pause()
-            if progress := app.search_progress_text():
+            if progress := app.search.progress_text:
                 assert "searching" in progress
                 [worker] = [each for each in app.workers if each.group == "search"]
                 screen = await browser.press("escape")
                 assert worker.is_cancelled
-                assert app.search_progress_text() == ""
+                assert app.search.progress_text == ""
                 assert "search cancelled" in screen
 
     run(work())

@@ -25,7 +25,7 @@ from kfmt_cli.browse.log_search import (
     PartitionSearch,
     SearchTerm,
 )
-from kfmt_cli.browse.session import (
+from kfmt_cli.browse.navigation import (
     GO_TO_BYTE,
     GO_TO_OFFSET,
     GO_TO_TIME,

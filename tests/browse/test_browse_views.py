@@ -143,17 +143,39 @@ def test_many_partitions_are_checked_in_groups(monkeypatch: pytest.MonkeyPatch) 
     assert len(list(group_partitions(nodes))) > 3
 
 
+def test_marks_are_those_of_the_partitions_under_a_node() -> None:
+    session = BrowserSession(build_disk_tree((str(ROOT / "damaged_segments"),), pytest.fail))
+    checks, partitions = session.checks, list(session.root.iter_partitions())
+    assert session.node_mark(session.root) == ("", "dim")
+    checks.paths_in_progress.add(partitions[0].path)
+    assert session.node_mark(session.root) == session.node_mark(partitions[0]) == ("…", "dim")
+    assert session.node_mark(partitions[1]) == ("", "dim")
+    checks.paths_in_progress.clear()
+    healthy = NodeCheckResult()
+    checks.result_by_path.update((partition.path, healthy) for partition in partitions[1:])
+    assert session.node_mark(session.root) == ("", "dim")
+    checks.result_by_path[partitions[0].path] = healthy
+    assert session.node_mark(session.root) == ("✓", "good")
+    for partition in partitions[:2]:
+        checks.result_by_path[partition.path] = check_path(partition.path)
+        assert session.node_mark(partition)[0].startswith("✗")
+        assert session.node_mark(partition.logs()[0])[0].startswith("✗")
+    assert session.node_mark(session.root) == ("✗2", "bad")
+    assert session.node_mark(partitions[2].logs()[0]) == ("", "dim")
+
+
 def test_findings_are_gone_through_in_a_circle() -> None:
     root = build_disk_tree((str(ROOT / "damaged_segments"),), pytest.fail)
     session = BrowserSession(root)
-    assert session.select_next_finding(1) is None
+    checks = session.checks
+    assert checks.select_next_finding(1) is None
     for partition in root.iter_partitions():
-        session.check_results[partition.path] = check_path(partition.path)
-    findings = session.navigable_findings
-    visited = [session.select_next_finding(1) for _ in findings]
+        checks.result_by_path[partition.path] = check_path(partition.path)
+    findings = checks.navigable_findings
+    visited = [checks.select_next_finding(1) for _ in findings]
     assert visited == findings
-    assert session.select_next_finding(1) is findings[0]
-    assert session.select_next_finding(-1) is findings[-1]
+    assert checks.select_next_finding(1) is findings[0]
+    assert checks.select_next_finding(-1) is findings[-1]
     assert all(
         session.find_file_node(finding.file) or finding.position is None for finding in findings
     )
@@ -397,13 +419,14 @@ def test_filters_without_an_option_are_a_jq_condition() -> None:
 def test_the_command_of_a_session_selects_the_visible_rows() -> None:
     session = BrowserSession(build_disk_tree((str(ORDERS),), pytest.fail))
     session.open_log(session.root, 80)
-    assert session.log_view is not None
-    session.log_view.block_index.extend_index()
-    session.select_batch(3)
+    opened_log = session.opened_log
+    assert opened_log is not None
+    opened_log.block_index.extend_index()
+    opened_log.select_batch(3)
     assert command_arguments(session.view_state(ViewKind.BATCHES, 1, 4))[2:] == [
         *("--from-offset", "20", "--to-offset", "79"),
     ]
-    session.record_index = 1
+    opened_log.record_index = 1
     assert command_arguments(session.view_state(ViewKind.FIELDS))[2:] == [
         "--offset",
         "61",

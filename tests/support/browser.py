@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from kfmt_cli.browse.launch import open_session, screen_text, wait_until_idle
 from kfmt_cli.browse.screen.app import BrowserApp
+from kfmt_cli.browse.session import OpenedLog, SearchState
 from tests.support.samples import kfmt
 
 BROKER = "sample_segments/kafka-3.9.1-broker1"
@@ -55,6 +56,18 @@ class Driver:
         import shlex
 
         return shlex.split(self.app.command_line())
+
+    @property
+    def opened_log(self) -> OpenedLog:
+        """The open log."""
+        assert self.app.session.opened_log is not None
+        return self.app.session.opened_log
+
+    @property
+    def search_state(self) -> SearchState:
+        """The last search."""
+        assert self.app.session.search is not None
+        return self.app.session.search
 
     @property
     def rows(self) -> tuple[int, int]:

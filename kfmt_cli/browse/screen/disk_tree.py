@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rich.style import Style
 from rich.text import Text
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
+from kfmt_cli.browse.session import BrowserSession
 from kfmt_cli.render.style import escape_unprintable, format_bytes
 
 RICH_STYLE_BY_MARK_STYLE = {"bad": "bold red", "warn": "yellow", "good": "green", "dim": "dim"}
@@ -28,14 +27,11 @@ class DiskTree(Tree[DiskNode]):
     ICON_NODE = "▸ "
     ICON_NODE_EXPANDED = "▾ "
 
-    def __init__(
-        self, root_node: DiskNode, find_mark: Callable[[DiskNode], tuple[str, str]]
-    ) -> None:
-        """find_mark: returns the mark of a node and its style."""
-        super().__init__("", root_node, id="tree")
+    def __init__(self, session: BrowserSession) -> None:
+        super().__init__("", session.root, id="tree")
         self.guide_depth = 2
         self.auto_expand = False
-        self._find_mark = find_mark
+        self._session = session
 
     def on_mount(self) -> None:
         """Open the root and its directories."""
@@ -66,7 +62,7 @@ class DiskTree(Tree[DiskNode]):
         if node.allow_expand:
             icon = self.ICON_NODE_EXPANDED if node.is_expanded else self.ICON_NODE
         label_text = Text(icon, style=style, end="")
-        mark, mark_style = self._find_mark(disk_node)
+        mark, mark_style = self._session.node_mark(disk_node)
         if mark:
             label_text.append(f"{mark} ", style=RICH_STYLE_BY_MARK_STYLE[mark_style])
         label_text.append(escape_unprintable(disk_node.label))

@@ -19,7 +19,8 @@ from kfmt_cli.browse.byte_lines import (
 )
 from kfmt_cli.browse.command_line import ViewKind, ViewState
 from kfmt_cli.browse.screen.line_list import FetchLines, LineList
-from kfmt_cli.browse.session import BrowserSession
+from kfmt_cli.browse.selected_batch import SelectedBatch
+from kfmt_cli.browse.session import BrowserSession, OpenedLog
 from kfmt_cli.browse.text_host import wrap_lines
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import is_error
@@ -107,9 +108,8 @@ class LogPanes(Container):
     def focus_inner_pane(self) -> None:
         """Move the focus from batches to records, or from records to fields."""
         if self._focused_pane is self.batch_pane:
-            has_records = (
-                self.session.selected_batch is not None and self.session.selected_batch.n_records
-            )
+            opened_log = self.session.opened_log
+            has_records = opened_log is not None and opened_log.n_records
             self.focus_on(self.record_pane if has_records else self.field_pane)
         elif self._focused_pane is self.record_pane:
             self.focus_on(self.field_pane)
@@ -120,12 +120,13 @@ class LogPanes(Container):
         if focused_pane is self.batch_pane or focused_pane is None:
             return False
         has_records = self.record_pane.n_rows > 0
+        opened_log = self.session.opened_log
         outer_pane_by_pane = {self.record_pane: self.batch_pane, self.byte_pane: self.field_pane}
         outer_pane_by_pane[self.field_pane] = self.record_pane if has_records else self.batch_pane
         if focused_pane in outer_pane_by_pane:
             self.focus_on(outer_pane_by_pane[focused_pane])
-            if outer_pane_by_pane[focused_pane] is self.batch_pane:  # selects the batch header
-                self.session.record_index = None
+            if outer_pane_by_pane[focused_pane] is self.batch_pane and opened_log is not None:
+                opened_log.record_index = None  # selects the batch header
                 self._show_fields()
         return True
 
@@ -133,13 +134,14 @@ class LogPanes(Container):
 
     def show_log(self) -> None:
         """Show the open log."""
-        log_view = self.session.log_view
-        if log_view is None or not log_view.block_index.n_rows:
+        opened_log = self.session.opened_log
+        if opened_log is None or not opened_log.block_index.n_rows:
             no_batches_text = f"\x1b[1m {self._no_batches_text()}"
             self.batch_pane.show_lines(wrap_lines(no_batches_text, self._list_width))
             self.record_pane.clear_lines()
             self._show_fields()
             return
+        log_view = opened_log.log_view
         log_view.resize(self._list_width)
         self.batch_pane.show_fetched_lines(
             log_view.block_index.n_rows, self._render_batch_lines, log_view.table_heading
@@ -147,33 +149,33 @@ class LogPanes(Container):
         self.select_batch_row(0)
 
     def _no_batches_text(self) -> str:
-        log_view = self.session.log_view
-        if log_view is None:
+        opened_log = self.session.opened_log
+        if opened_log is None:
             return self.session.open_error
         if self.session.batch_filter:
             return f"no batches match the filter {self.session.batch_filter.typed_text}"
-        return "the log is empty" if not log_view.block_index.end_position else "no batches left"
+        return "no batches left" if opened_log.block_index.end_position else "the log is empty"
 
     @property
     def _list_width(self) -> int:
         return max(self.batch_pane.size.width - 2, 20) if self.batch_pane.size.width else 78
 
     def _render_batch_lines(self, first_row: int, end_row: int) -> list[str]:
-        log_view = self.session.log_view
-        if log_view is None:
+        opened_log = self.session.opened_log
+        if opened_log is None:
             return []
         try:
-            return log_view.render_lines(first_row, end_row)
+            return opened_log.log_view.render_lines(first_row, end_row)
         except KfmtError as error:
             return [f" {escape_unprintable(str(error))}"] * (end_row - first_row)
 
     def show_new_batches(self) -> None:
         """Show the batches indexed since the last update."""
-        log_view = self.session.log_view
-        if log_view is None or not log_view.block_index.n_rows:
+        opened_log = self.session.opened_log
+        if opened_log is None or not opened_log.block_index.n_rows:
             return
-        self.batch_pane.set_n_rows(log_view.block_index.n_rows)
-        if self.session.batch_fields is None:
+        self.batch_pane.set_n_rows(opened_log.block_index.n_rows)
+        if opened_log.batch_fields is None:
             self.show_log()
 
     def select_batch_row(self, row_index: int, record_offset: int | None = None) -> None:
@@ -190,28 +192,30 @@ class LogPanes(Container):
 
     def _show_batch(self, record_offset: int | None = None) -> None:
         """Show the batch under the cursor, and select the record with an offset."""
-        session = self.session
-        if session.log_view is None:
+        opened_log = self.session.opened_log
+        if opened_log is None:
             return
-        session.select_batch(self.batch_pane.cursor_row)
-        batch = session.selected_batch
+        opened_log.select_batch(self.batch_pane.cursor_row)
+        batch = opened_log.selected_batch
         record_index = (
             0 if batch is None or record_offset is None else batch.find_record(record_offset)
         )
-        self.record_pane.show_fetched_lines(*self._record_pane_content(), cursor_row=record_index)
-        if record_offset is not None and batch is not None and batch.n_records:
-            session.record_index = record_index
+        self.record_pane.show_fetched_lines(
+            *self._record_pane_content(opened_log), cursor_row=record_index
+        )
+        if record_offset is not None and opened_log.n_records:
+            opened_log.record_index = record_index
         self._show_fields()
 
-    def _record_pane_content(self) -> tuple[int, FetchLines, str]:
-        batch = self.session.selected_batch
+    def _record_pane_content(self, opened_log: OpenedLog) -> tuple[int, FetchLines, str]:
+        batch = opened_log.selected_batch
         width = max((self.record_pane.size.width or self.batch_pane.size.width) - 1, 40)
         if batch is not None and batch.n_records:
             fetch_lines = partial(batch.render_record_lines, width=width)
             return batch.n_records, fetch_lines, batch.records_heading(width)
         findings = batch.findings if batch is not None else ()
         error_texts = [escape_unprintable(finding.message) for finding in findings] or [
-            self.session.open_error
+            opened_log.batch_error
         ]
         error_lines = [
             Text(f" {error_text}", style="bold red") for error_text in error_texts if error_text
@@ -223,16 +227,18 @@ class LogPanes(Container):
     def show_highlighted_record(self, event: LineList.Highlighted) -> None:
         """Show the record."""
         event.stop()
-        batch = self.session.selected_batch
-        if batch is not None and event.row_index < batch.n_records:
-            self.session.record_index = event.row_index
+        opened_log = self.session.opened_log
+        if opened_log is not None and event.row_index < opened_log.n_records:
+            opened_log.record_index = event.row_index
             self._show_fields()
 
     @on(LineList.Selected)
     def open_selected_row(self, event: LineList.Selected) -> None:
         """Open the selected line."""
         event.stop()
-        if event.line_list is self.record_pane and self.session.record_index is None:
+        opened_log = self.session.opened_log
+        is_header_selected = opened_log is not None and opened_log.record_index is None
+        if event.line_list is self.record_pane and is_header_selected:
             self.show_highlighted_record(
                 LineList.Highlighted(self.record_pane, self.record_pane.cursor_row)
             )
@@ -240,39 +246,38 @@ class LogPanes(Container):
 
     def on_descendant_focus(self) -> None:
         """Update the records and the command line after the focus has moved to another pane."""
-        focused_pane = self._focused_pane
-        batch = self.session.selected_batch
+        opened_log = self.session.opened_log
         self.update_layout()
-        is_header_selected = self.session.record_index is None
         if (
-            focused_pane is self.record_pane
-            and is_header_selected
-            and batch is not None
-            and batch.n_records
+            self._focused_pane is self.record_pane
+            and opened_log is not None
+            and opened_log.record_index is None
+            and opened_log.n_records
         ):
-            self.session.record_index = min(self.record_pane.cursor_row, batch.n_records - 1)
+            opened_log.record_index = min(self.record_pane.cursor_row, opened_log.n_records - 1)
             self._show_fields()
         self.post_message(self.SelectionChanged())
 
     def toggle_payload(self) -> None:
         """Toggle a record's content and its fields."""
         self.shows_payload = not self.shows_payload
-        if self.session.record_index is None and self.session.selected_batch is not None:
-            self.session.record_index = (
-                self.record_pane.cursor_row if self.session.selected_batch.n_records else None
-            )
+        opened_log = self.session.opened_log
+        if opened_log is not None and opened_log.record_index is None and opened_log.n_records:
+            opened_log.record_index = self.record_pane.cursor_row
         self._show_fields()
         self.focus_on(self.field_pane)
 
     def _show_fields(self) -> None:
         """Show the fields of the selected header or record."""
-        session, batch = self.session, self.session.selected_batch
-        if batch is None:
+        opened_log = self.session.opened_log
+        batch = None if opened_log is None else opened_log.selected_batch
+        if opened_log is None or batch is None:
             self.field_pane.clear_lines()
             self.byte_pane.clear_lines()
             self._field_rows, self._byte_lines = [], []
         else:
-            displayed_parts = batch.displayed_parts(session.record_index)
+            record_index = opened_log.record_index
+            displayed_parts = batch.displayed_parts(record_index)
             self._field_rows = field_rows(displayed_parts)
             n_bytes_per_line = bytes_per_line(self._bytes_width)
             self._byte_lines = [
@@ -283,14 +288,14 @@ class LogPanes(Container):
                 )
                 for part_index, part in enumerate(displayed_parts)
             ]
-            if self.shows_payload and session.record_index is not None:
-                self._show_payload()
+            if self.shows_payload and record_index is not None:
+                self._show_payload(batch, record_index)
             else:
                 pane_title = f" {displayed_parts[0].title}" if displayed_parts else ""
-                if session.record_index is not None:
+                if record_index is not None:
                     codec = displayed_parts[0].codec
                     origin_text = f", decompressed with {codec}" if codec else f" in{pane_title}"
-                    pane_title = f" offset {batch.record_offset(session.record_index)}{origin_text}"
+                    pane_title = f" offset {batch.record_offset(record_index)}{origin_text}"
                 self.field_pane.show_fetched_lines(
                     len(self._field_rows),
                     lambda first, last: [
@@ -323,10 +328,10 @@ class LogPanes(Container):
     def fit_batch_columns(self, event: LineList.Resized) -> None:
         """Fit the columns of batches to the new width."""
         event.stop()
-        log_view = self.session.log_view
-        if log_view is not None and self.batch_pane.n_rows:
-            log_view.resize(self._list_width)
-            self.batch_pane.heading = log_view.table_heading
+        opened_log = self.session.opened_log
+        if opened_log is not None and self.batch_pane.n_rows:
+            opened_log.log_view.resize(self._list_width)
+            self.batch_pane.heading = opened_log.log_view.table_heading
             self.batch_pane.refetch_lines()
         self.post_message(self.SelectionChanged())
 
@@ -334,16 +339,17 @@ class LogPanes(Container):
     def fit_record_columns(self, event: LineList.Resized) -> None:
         """Fit the columns of records to the new width."""
         event.stop()
-        batch = self.session.selected_batch
-        if batch is not None and batch.n_records == self.record_pane.n_rows:
+        opened_log = self.session.opened_log
+        if (
+            opened_log is not None
+            and opened_log.selected_batch is not None
+            and opened_log.n_records == self.record_pane.n_rows
+        ):
             self.record_pane.show_fetched_lines(
-                *self._record_pane_content(), cursor_row=self.record_pane.cursor_row
+                *self._record_pane_content(opened_log), cursor_row=self.record_pane.cursor_row
             )
 
-    def _show_payload(self) -> None:
-        batch, record_index = self.session.selected_batch, self.session.record_index
-        assert batch is not None
-        assert record_index is not None
+    def _show_payload(self, batch: SelectedBatch, record_index: int) -> None:
         content_lines = []
         for text_name, content_text in batch.record_texts(record_index):
             style = "cyan" if text_name == "offset" else ""
@@ -399,7 +405,9 @@ class LogPanes(Container):
         if focused_pane is self.record_pane:
             return ViewKind.RECORDS
         if focused_pane is self.field_pane or focused_pane is self.byte_pane:
-            has_payload = self.shows_payload and self.session.record_index is not None
+            opened_log = self.session.opened_log
+            has_record = opened_log is not None and opened_log.record_index is not None
+            has_payload = self.shows_payload and has_record
             return (
                 ViewKind.PAYLOAD
                 if has_payload and focused_pane is self.field_pane
@@ -415,11 +423,10 @@ class LogPanes(Container):
 
     def status_text(self) -> str:
         """The selected batch and the number of batches, in one line."""
-        session = self.session
-        log_view, batch_fields = session.log_view, session.batch_fields
-        if log_view is None:
+        session, opened_log = self.session, self.session.opened_log
+        if opened_log is None:
             return session.open_error
-        block_index = log_view.block_index
+        block_index, batch_fields = opened_log.block_index, opened_log.batch_fields
         totals_text = format_count(block_index.n_rows, "batch", "batches")
         if session.batch_filter:
             totals_text += (
@@ -440,8 +447,7 @@ class LogPanes(Container):
             f"{format_thousands(batch_fields.position)}"
         )
         checksum_note = "" if batch_fields.crc_valid else " ✗ bad checksum"
-        error_findings = list(
-            filter(is_error, session.selected_batch.findings if session.selected_batch else ())
-        )
+        batch = opened_log.selected_batch
+        error_findings = list(filter(is_error, batch.findings if batch else ()))
         error_note = f" ✗ {escape_unprintable(error_findings[0].message)}" if error_findings else ""
         return f"{location_text}{checksum_note}{error_note}   {totals_text}"
