@@ -16,7 +16,7 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.anatomy.batches import BatchAnatomy
 from kfmt_cli.log.anatomy.part import AnatomyPart
 from kfmt_cli.log.block import Block, slice_block
-from kfmt_cli.log.rows_reader import LogRowsReader, RowsAndFindings
+from kfmt_cli.log.derived_columns import read_complete_records, record_rows
 from kfmt_cli.render.row_rendering import render_rows
 from kfmt_cli.render.style import COLOUR_THEME
 from kfmt_cli.render.tables import record_table
@@ -63,65 +63,50 @@ class SelectedBatch:
         self._decoder = decoder
         self._decompression_limit = decompression_limit or DecompressionLimit()
         self._block = slice_block(block, batch_index, batch_index + 1)
+        self._block = replace(self._block, batches=self._block.batches.copy(), findings=[])
         self.position = int(block.batches.position[batch_index])
         start_index, end_index = (
             int(block.batches.start[batch_index]),
             int(block.batches.end[batch_index]),
         )
         self._batch_data = block.data[start_index:end_index]
-        self.rows_and_findings = self._read_rows(for_display=True)
-        self.findings: list[Finding] = [
-            finding for part in self.rows_and_findings for finding in part.findings
-        ]
+        self._record_columns = read_complete_records(self._block, self._decompression_limit)
+        self._records = self._record_rows(as_text=True)
+        self._offsets = self._records.table.as_type(RecordTable).offset
+        self.findings: list[Finding] = [*self._block.findings, *self._record_columns.findings]
 
-    def _read_rows(self, *, for_display: bool) -> list[RowsAndFindings]:
-        rows_reader = LogRowsReader(
-            True,
-            decompression_limit=self._decompression_limit,
-            decoder=self._decoder,
-            as_text=for_display,
-        )
-        block = replace(self._block, batches=self._block.batches.copy(), findings=[])
-        return list(rows_reader.iter_rows(block))
-
-    @property
-    def _records(self) -> ColumnarRows | None:
-        record_rows = [part.rows.inner for part in self.rows_and_findings]
-        return record_rows[0] if record_rows else None
+    def _record_rows(self, *, as_text: bool) -> ColumnarRows:
+        """The records, with decoded keys and values as text for people or as JSON."""
+        rows = record_rows(self._block, self._record_columns, self._decoder, as_text).inner
+        assert rows is not None
+        return rows
 
     @property
     def n_records(self) -> int:
         """The number of readable records."""
-        return 0 if self._records is None else len(self._records)
+        return len(self._records)
 
     def record_offset(self, record_index: int) -> int:
         """The offset of a record."""
-        assert self._records is not None
-        return int(self._records.table.as_type(RecordTable).offset[record_index])
+        return int(self._offsets[record_index])
 
     def find_record(self, offset: int) -> int:
         """The index of the record with an offset, or of the first record after it."""
-        if self._records is None:
-            return 0
-        matching_indexes = (self._records.table.as_type(RecordTable).offset >= offset).nonzero()[0]
+        matching_indexes = (self._offsets >= offset).nonzero()[0]
         return int(matching_indexes[0]) if len(matching_indexes) else max(self.n_records - 1, 0)
 
     # Lines.
 
     def records_heading(self, width: int) -> str:
         """The table heading above the records."""
-        records = self._records
-        if records is None or not len(records):
-            return ""
-        return format_heading(
-            record_table.record_columns(records, "auto", width), COLOUR_THEME
-        ).rstrip("\n")
+        columns = record_table.record_columns(self._records, "auto", width)
+        return format_heading(columns, COLOUR_THEME).rstrip("\n") if self.n_records else ""
 
     def render_record_lines(self, start_index: int, end_index: int, width: int) -> list[str]:
         """Records first..last-1 as `kfmt dump --records` shows them on a screen of this width."""
         records = self._records
         end_index = min(end_index, self.n_records)
-        if records is None or start_index >= end_index:
+        if start_index >= end_index:
             return []
         columns = record_table.record_columns(records, "auto", width)
         template_builder = TemplateBuilder(
@@ -174,11 +159,9 @@ class SelectedBatch:
         return json_text({"type": records.type.name, **location_members, **record_members})
 
     def _read_raw_record(self, record_index: int) -> tuple[ColumnarRows, JsonObject]:
-        rows_and_findings = self._read_rows(for_display=False)
-        records = rows_and_findings[0].rows.inner
-        assert records is not None
-        record_rows = records.slice_rows(record_index, record_index + 1)
-        return records, next(iter_json_objects(record_rows))
+        records = self._record_rows(as_text=False)
+        record = records.slice_rows(record_index, record_index + 1)
+        return records, next(iter_json_objects(record))
 
     def record_texts(self, record_index: int) -> list[tuple[str, str]]:
         """A record's content as pairs of name and text; decoded if possible, otherwise as stored.
