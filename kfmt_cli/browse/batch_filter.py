@@ -14,6 +14,7 @@ from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.batch import BATCH_ROW
 
 CODEC_NAMES: tuple[str, ...] = BATCH_ROW["compression"].choices
+BATCH_FLAG_NAMES = ("transactional", "control", "damaged")
 BATCH_FILTER_SYNTAX = (
     "codec=lz4 producer=7 transactional control damaged; prefix a word with - to negate it"
 )
@@ -64,8 +65,26 @@ class BatchFilter:
                 terms.append(flag_name if expected_flag else f"-{flag_name}")
         return " ".join(terms)
 
+    @property
+    def dump_options(self) -> list[str]:
+        """The equivalent `kfmt dump` options, with the JSON that `jq_condition` reads."""
+        producer_id = self.producer_id
+        producer_option = [] if producer_id is None else ["--producer-id", str(producer_id)]
+        return [*producer_option, *(["--json"] if self.jq_condition else [])]
 
-BATCH_FLAG_NAMES = ("transactional", "control", "damaged")
+    @property
+    def jq_condition(self) -> str:
+        """A jq condition for what no option of kfmt covers."""
+        conditions = []
+        if self.codec is not None:
+            conditions.append(f'.attributes.compression=="{self.codec}"')
+        for flag_name in BATCH_FLAG_NAMES:
+            expected_flag = getattr(self, flag_name)
+            if expected_flag is not None:
+                jq_path = ".crc_valid" if flag_name == "damaged" else f".attributes.{flag_name}"
+                is_true = expected_flag != (flag_name == "damaged")
+                conditions.append(jq_path if is_true else f"({jq_path}|not)")
+        return " and ".join(conditions)
 
 
 def parse_batch_filter(text: str) -> BatchFilter:

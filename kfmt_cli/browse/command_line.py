@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from kfmt_cli.browse.batch_filter import BATCH_FLAG_NAMES, BatchFilter
+from kfmt_cli.browse.batch_filter import BatchFilter
 from kfmt_cli.browse.log_search import SearchTerm
 from kfmt_cli.render.style import quote_for_shell
 
@@ -55,16 +55,8 @@ def command_arguments(view_state: ViewState) -> list[str]:
     if view_kind is ViewKind.FIELDS:
         return ["hex", view_state.path, *_location_options(view_state)]
     if view_kind is ViewKind.BATCHES:
-        producer_id = view_state.batch_filter.producer_id
-        producer_option = [] if producer_id is None else ["--producer-id", str(producer_id)]
-        json_option = ["--json"] if _jq_condition(view_state.batch_filter) else []
-        return [
-            "dump",
-            view_state.path,
-            *_offset_options(view_state),
-            *producer_option,
-            *json_option,
-        ]
+        filter_options = view_state.batch_filter.dump_options
+        return ["dump", view_state.path, *_offset_options(view_state), *filter_options]
     json_option = ["--json"] if view_kind is ViewKind.PAYLOAD else []
     return [
         "dump",
@@ -85,9 +77,8 @@ def format_command(view_state: ViewState) -> str:
         )
         return "; ".join(" ".join(map(quote_for_shell, command)) for command in argument_lists)
     command = " ".join(["kfmt", *map(quote_for_shell, command_arguments(view_state))])
-    condition = (
-        _jq_condition(view_state.batch_filter) if view_state.view_kind is ViewKind.BATCHES else ""
-    )
+    is_batches = view_state.view_kind is ViewKind.BATCHES
+    condition = view_state.batch_filter.jq_condition if is_batches else ""
     return f"{command} | jq -c {quote_for_shell(f'select({condition})')}" if condition else command
 
 
@@ -98,27 +89,7 @@ def _location_options(view_state: ViewState) -> list[str]:
 
 
 def _offset_options(view_state: ViewState) -> list[str]:
-    if view_state.first_offset is None or view_state.last_offset is None:
+    first_offset, last_offset = view_state.first_offset, view_state.last_offset
+    if first_offset is None or last_offset is None or first_offset > last_offset:
         return []
-    if view_state.first_offset > view_state.last_offset:
-        return []
-    return [
-        "--from-offset",
-        str(view_state.first_offset),
-        "--to-offset",
-        str(view_state.last_offset),
-    ]
-
-
-def _jq_condition(batch_filter: BatchFilter) -> str:
-    """A jq condition for the filters that no option of kfmt covers."""
-    conditions = []
-    if batch_filter.codec is not None:
-        conditions.append(f'.attributes.compression=="{batch_filter.codec}"')
-    for flag_name in BATCH_FLAG_NAMES:
-        expected_flag = getattr(batch_filter, flag_name)
-        if expected_flag is not None:
-            jq_path = ".crc_valid" if flag_name == "damaged" else f".attributes.{flag_name}"
-            is_true = expected_flag != (flag_name == "damaged")
-            conditions.append(jq_path if is_true else f"({jq_path}|not)")
-    return " and ".join(conditions)
+    return ["--from-offset", str(first_offset), "--to-offset", str(last_offset)]
