@@ -53,10 +53,11 @@ def browse_picture(
 ) -> bytes:
     """A screen of the browser after some keys, as SVG; reproducible. path: relative to the
     repository."""
-    from kfmt_cli.browse.launch import render_svg
+    from kfmt_cli.browse.headless import render_svg
+    from kfmt_cli.browse.launch import open_session
 
     with _working_directory(ROOT):  # so that no path of this machine is in it
-        return _without_fonts(asyncio.run(render_svg((path,), keys, size, theme)))
+        return _without_fonts(asyncio.run(render_svg(open_session((path,)), keys, size, theme)))
 
 
 def report_picture(paths: Sequence[str] = REPORT_PATHS) -> bytes:

@@ -1,4 +1,4 @@
-"""Start the browser on a terminal, or draw its first screen as a picture."""
+"""Start the browser on a terminal, or print its first screen."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kfmt_cli.browse.disk_nodes import build_disk_tree
 from kfmt_cli.browse.session import BrowserSession
@@ -15,7 +14,6 @@ from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.errors import NO_OUTPUT_MESSAGE, ExitCode, InputError, OutputError
 
 if TYPE_CHECKING:
-    from kfmt_cli.browse.screen.app import BrowserApp
     from kfmt_cli.topics.payloads import PayloadDeclarations
 
 DEFAULT_TERMINAL_SIZE = 80, 24  # without a terminal
@@ -47,6 +45,7 @@ def open_session(
 
 def run_session(session: BrowserSession, theme: str) -> int:
     """Browse the paths of a session; the exit code."""
+    from kfmt_cli.browse.headless import render_first_screen
     from kfmt_cli.browse.screen.app import BrowserApp
 
     if sys.stdout is None:
@@ -59,61 +58,3 @@ def run_session(session: BrowserSession, theme: str) -> int:
     first_screen_text = asyncio.run(render_first_screen(app, (width, height)))
     os.write(sys.stdout.fileno(), first_screen_text.encode("utf-8", "backslashreplace"))
     return ExitCode.CLEAN
-
-
-async def render_first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
-    """The text of the screen once all work in progress is done."""
-    async with app.run_test(size=size) as pilot:
-        await wait_until_idle(app, pilot)
-        return screen_text(app)
-
-
-async def wait_until_idle(app: BrowserApp, pilot: Any) -> None:
-    """Wait until no thread is at work and everything is drawn."""
-    n_unchanged_screens = (
-        0  # times in a row that nothing changed: a finished worker may start another
-    )
-    previous_text = ""
-    while n_unchanged_screens < 2:
-        await pilot.pause()
-        current_text = screen_text(app)
-        n_unchanged_screens = (
-            n_unchanged_screens + 1 if current_text == previous_text and is_fully_drawn(app) else 0
-        )
-        previous_text = current_text
-        if any(not worker.is_finished for worker in app.workers):
-            await app.workers.wait_for_complete()
-            n_unchanged_screens = 0
-
-
-def is_fully_drawn(app: BrowserApp) -> bool:
-    """Whether the screen has drawn all changes and called the callbacks that waited for that.
-
-    A callback first waits as a message in a widget's queue, so the queues must be empty too.
-    """
-    screen = app.screen
-    if any(pump.message_queue_size for pump in (app, screen, *screen.walk_children())):
-        return False
-    is_update_due = screen._layout_required or screen._scroll_required or screen._repaint_required
-    return not (is_update_due or screen._dirty_widgets or screen._callbacks)
-
-
-def screen_text(app: BrowserApp) -> str:
-    """The text on the screen."""
-    screen_lines = app.screen._compositor.render_strips()
-    return "".join(f"{line.text.rstrip()}\n" for line in screen_lines)
-
-
-async def render_svg(
-    paths: Sequence[str], keys: Sequence[str], size: tuple[int, int], theme: str = "dark"
-) -> str:
-    """The screen as SVG, after some key presses."""
-    from kfmt_cli.browse.screen.app import BrowserApp
-
-    app = BrowserApp(open_session(tuple(paths)), theme=theme)
-    async with app.run_test(size=size) as pilot:
-        await wait_until_idle(app, pilot)
-        for key in keys:
-            await pilot.press(key)
-            await wait_until_idle(app, pilot)
-        return app.export_screenshot(title="kfmt browse")

@@ -13,8 +13,9 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 
 from textual.pilot import Pilot
 
+from kfmt_cli.browse.headless import wait_until_idle
 from kfmt_cli.browse.keys import KEY_BINDINGS, MOVEMENT_KEYS
-from kfmt_cli.browse.launch import open_session, wait_until_idle
+from kfmt_cli.browse.launch import open_session
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from kfmt_cli.browse.views import VIEWS

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
 
-from kfmt_cli.browse.launch import wait_until_idle
+from kfmt_cli.browse.headless import wait_until_idle
 from tests.support.browser import TXN, Driver, open_browser, run
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import with_broken_checksums, write

@@ -14,8 +14,9 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 from rich.style import Style
 from textual.widgets import Input
 
+from kfmt_cli.browse.headless import wait_until_idle
 from kfmt_cli.browse.help_page import help_lines
-from kfmt_cli.browse.launch import open_session, wait_until_idle
+from kfmt_cli.browse.launch import open_session
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from kfmt_cli.render.style import format_bytes

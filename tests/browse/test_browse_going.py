@@ -13,7 +13,8 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 
 
 from kfmt_cli.browse.disk_nodes import NodeKind
-from kfmt_cli.browse.launch import wait_until_idle
+from kfmt_cli.browse.headless import wait_until_idle
+from kfmt_cli.browse.log_search import PartitionSearch
 from kfmt_cli.browse.screen.dialogs import PageWindow, SearchDialog
 from kfmt_cli.browse.views import VIEWS
 from tests.support.browser import (
@@ -257,6 +258,27 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
                 assert worker.is_cancelled
                 assert app.search.progress_text == ""
                 assert "search cancelled" in screen
+
+    run(work())
+
+
+def test_a_hit_of_a_search_that_a_filter_has_ended_is_dropped() -> None:
+    async def work() -> None:
+        async with open_browser(TXN) as browser:
+            await browser.press("slash")
+            await browser.type("acct-0-0")
+            app, search = browser.app, browser.search_state
+            n_hits = len(search.hits)
+            app.search.running_search = PartitionSearch(
+                [], browser.opened_log.block_index, search.term
+            )
+            await browser.press("f")
+            await browser.type("codec=lz4")
+            app.search._add_hit(search, search.hits[-1])
+            assert (len(search.hits), app.session.search) == (n_hits, None)
+            assert app.navigator.pending_target is None
+            app.search._show_result("")
+            assert app.search.running_search is None
 
     run(work())
 

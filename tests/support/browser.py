@@ -11,7 +11,8 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kfmt_cli.browse.launch import open_session, screen_text, wait_until_idle
+from kfmt_cli.browse.headless import screen_text, wait_until_idle
+from kfmt_cli.browse.launch import open_session
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.session import OpenedLog, SearchState
 from tests.support.samples import kfmt
