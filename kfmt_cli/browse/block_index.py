@@ -171,13 +171,8 @@ class BlockIndex:
         i = bisect_right(blocks, row_index, key=lambda block: block.first_row) - 1
         while i >= 0 and not blocks[i].n_rows:
             i -= 1
-        indexed_block = blocks[i] if i >= 0 else None
-        return (
-            indexed_block
-            if indexed_block is not None
-            and row_index < indexed_block.first_row + indexed_block.n_rows
-            else None
-        )
+        is_found = i >= 0 and row_index < blocks[i].first_row + blocks[i].n_rows
+        return blocks[i] if is_found else None
 
     def find_block_by_byte(self, position: int) -> IndexedBlock | None:
         """The block that contains a byte of the file."""

@@ -68,14 +68,11 @@ class LogRowView:
         """The block that contains a row, and the index of the row's batch in it; raises
         InputError."""
         indexed_block = self.block_index.find_block_by_row(row_index)
-        block = None if indexed_block is None else self.read_cached_block(indexed_block)
-        if (
-            indexed_block is None
-            or block is None
-            or row_index - indexed_block.first_row >= len(block.batches)
-        ):
-            raise InputError(f"{self.block_index.file.name}: the file has changed; no such batch")
-        return block, row_index - indexed_block.first_row
+        if indexed_block is not None:
+            block = self.read_cached_block(indexed_block)
+            if row_index - indexed_block.first_row < len(block.batches):
+                return block, row_index - indexed_block.first_row
+        raise InputError(f"{self.block_index.file.name}: the file has changed; no such batch")
 
     def render_lines(self, start_row: int, end_row: int) -> list[str]:
         """Rows first..last-1, coloured with escape sequences; raises InputError."""
@@ -134,8 +131,7 @@ class LogRowView:
         indexed_block = next(candidate_blocks, None)
         if indexed_block is None:
             return max(self.block_index.n_rows - 1, 0) if self.block_index.is_complete else None
-        column = "max_timestamp" if attribute == "max_timestamp" else attribute
-        return self._find_row_in_block(indexed_block, column, min_value)
+        return self._find_row_in_block(indexed_block, attribute, min_value)
 
     def _find_row_in_block(
         self, indexed_block: IndexedBlock | None, column: str, min_value: int

@@ -3,7 +3,7 @@ does not depend on a screen."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kfmt_cli.browse.batch_filter import BatchFilter
@@ -187,10 +187,6 @@ class BrowserSession:
         except KfmtError as error:
             self.open_error = escape_unprintable(str(error))
 
-    def show_no_log(self, node: DiskNode) -> None:
-        """Open a file that is not a log."""
-        self.opened_node, self.opened_log = node, None
-
     def forget_sizes(self, node: DiskNode) -> None:
         """Measure a node and its ancestors again, as a file has grown or appeared."""
         for changed_node in (*self.ancestors(node), node):
@@ -226,13 +222,11 @@ class BrowserSession:
         topic_option = () if self.topic is None else ("--topic", self.topic)
         decoding_options = (*topic_option, *self.decoding_options)
         opened_log = self.opened_log
+        view_state = ViewState(
+            view_kind, path, batch_filter=self.batch_filter, decoding_options=decoding_options
+        )
         if opened_log is None:
-            return ViewState(
-                view_kind,
-                path,
-                batch_filter=self.batch_filter,
-                decoding_options=decoding_options,
-            )
+            return view_state
         first_offset = last_offset = record_offset = None
         batch, record_index = opened_log.selected_batch, opened_log.record_index
         if view_kind is ViewKind.BATCHES and end_row > first_row:
@@ -245,13 +239,10 @@ class BrowserSession:
             if record_index is not None:
                 record_offset = batch.record_offset(record_index)
         batch_fields = opened_log.batch_fields
-        return ViewState(
-            view_kind,
-            path,
-            first_offset,
-            last_offset,
-            None if batch_fields is None else batch_fields.position,
-            record_offset,
-            self.batch_filter,
-            decoding_options=decoding_options,
+        return replace(
+            view_state,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            batch_position=None if batch_fields is None else batch_fields.position,
+            record_offset=record_offset,
         )

@@ -204,7 +204,7 @@ class BrowserApp(App[None]):
         """Show the entries of a file that is not a log, as `kfmt dump` does."""
         from kfmt_cli.commands.dump.command import DumpCommand
 
-        self.session.show_no_log(node)
+        self.session.opened_node, self.session.opened_log = node, None
         self._show_text_pane()
         width = self._text_width
         output = capture_output(

@@ -10,6 +10,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -73,7 +74,7 @@ class LineDialog(_InputDialog[Answer]):
         initial_text: str,
         parse_text: Callable[[str], Answer],
     ) -> None:
-        """parse: parses the input; raises KfmtError."""
+        """parse_text: parses the input; raises KfmtError."""
         super().__init__()
         self._title = title
         self._hints = hints
@@ -92,6 +93,8 @@ class LineDialog(_InputDialog[Answer]):
 class ChoiceLine(Static):
     """A row of choices; the marks show which is selected, even without colours."""
 
+    selected_choice: reactive[str] = reactive("")
+
     def __init__(
         self,
         label: str,
@@ -100,35 +103,29 @@ class ChoiceLine(Static):
         *,
         id: str,  # noqa: A002 (Textual's)
     ) -> None:
-        """choices: labels by value."""
         super().__init__(id=id)
         self._label = label
         self._label_by_choice = label_by_choice
-        self.selected_choice = selected_choice
+        self.set_reactive(ChoiceLine.selected_choice, selected_choice)
 
-    def on_mount(self) -> None:
-        """Show the choices."""
-        self.select_choice(self.selected_choice)
-
-    def select_choice(self, selected_choice: str) -> None:
-        """Select a choice."""
-        self.selected_choice = selected_choice
+    def render(self) -> Text:
         choices_text = Text(f"{self._label:<4}", style="dim")
         for choice_index, (choice, label) in enumerate(self._label_by_choice.items()):
-            is_selected = choice == selected_choice
+            is_selected = choice == self.selected_choice
             style = Style(bold=is_selected, meta={"@click": f"take({choice_index})"})
             choices_text.append(f"({'•' if is_selected else ' '}) {label}", style=style)
             choices_text.append("   ")
-        self.update(choices_text)
+        return choices_text
 
     def action_take(self, choice_index: int) -> None:
         """Select a choice by its index."""
-        self.select_choice(list(self._label_by_choice)[choice_index])
+        self.selected_choice = list(self._label_by_choice)[choice_index]
 
     def select_next_choice(self) -> None:
         """Select the next choice."""
         choices = list(self._label_by_choice)
-        self.select_choice(choices[(choices.index(self.selected_choice) + 1) % len(choices)])
+        choice_index = choices.index(self.selected_choice) + 1
+        self.selected_choice = choices[choice_index % len(choices)]
 
 
 class SearchDialog(_InputDialog[SearchTerm]):

@@ -84,9 +84,8 @@ class LogPanes(Container):
         )
         self.field_pane.display = not is_short or shows_fields
         self.record_pane.display = not is_short or not shows_fields
-        bytes_requested = self._bytes_requested
         self.byte_pane.display = (
-            (not self.is_narrow) if bytes_requested is None else bytes_requested
+            not self.is_narrow if self._bytes_requested is None else self._bytes_requested
         )
 
     @property
@@ -369,30 +368,18 @@ class LogPanes(Container):
 
     def _show_bytes(self, *, with_highlight: bool = False) -> None:
         """Show the bytes, starting at the selected field or record."""
-        listed_fields = self._field_rows
         if not self._byte_lines:
             return
-        field_index = self.field_pane.cursor_row if not self.shows_payload else 0
-        selected_field_row = (
-            listed_fields[field_index] if field_index < len(listed_fields) else None
-        )
-        byte_lines = self._byte_lines[
-            selected_field_row.part_index if selected_field_row is not None else 0
-        ]
-        highlights_field = (
-            with_highlight
-            and selected_field_row is not None
-            and selected_field_row.anatomy_line.has_bytes
-        )
-        byte_lines.selected_field = (
-            selected_field_row.anatomy_line
-            if highlights_field and selected_field_row is not None
-            else None
-        )
+        field_index = 0 if self.shows_payload else self.field_pane.cursor_row
+        field_row = next(iter(self._field_rows[field_index : field_index + 1]), None)
+        selected_field = None if field_row is None else field_row.anatomy_line
+        byte_lines = self._byte_lines[0 if field_row is None else field_row.part_index]
+        has_highlight = with_highlight and selected_field is not None and selected_field.has_bytes
+        byte_lines.selected_field = selected_field if has_highlight else None
         self.byte_pane.show_fetched_lines(
             byte_lines.n_lines, byte_lines.render_lines, byte_lines.heading
         )
-        start_index = selected_field_row.anatomy_line.start if selected_field_row is not None else 0
+        start_index = 0 if selected_field is None else selected_field.start
         first_line = max(start_index // byte_lines.n_bytes_per_line - 1, 0)
         self.byte_pane.scroll_to(y=first_line, animate=False, force=True)
 
