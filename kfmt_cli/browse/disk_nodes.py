@@ -59,21 +59,23 @@ class DiskNode:
         """Whether this is a file with batches."""
         return self.file is not None and self.file.kind.reader is None
 
+    def iter_named_nodes(self) -> Iterable[DiskNode]:
+        """The nodes that a command names for this one."""
+        if self.kind not in (NodeKind.ROOT, NodeKind.TOPIC):
+            yield self
+            return
+        for child in self.children:
+            yield from child.iter_named_nodes()
+
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The paths to pass to commands."""
-        if self.kind in (NodeKind.ROOT, NodeKind.TOPIC):
-            return tuple(path for child in self.children for path in child.paths)
-        return (self.path,)
+        return tuple(node.path for node in self.iter_named_nodes())
 
     @cached_property
     def display_paths(self) -> tuple[str, ...]:
         """The same paths as a user types them."""
-        if self.kind in (NodeKind.ROOT, NodeKind.TOPIC):
-            return tuple(
-                display_path for child in self.children for display_path in child.display_paths
-            )
-        return (self.display_path,)
+        return tuple(node.display_path for node in self.iter_named_nodes())
 
     def iter_partitions(self) -> Iterable[DiskNode]:
         """The partitions at and under this node."""

@@ -73,11 +73,9 @@ class OpenedLog:
         first_offset = (
             first_batch.base_offset if first_batch.has_base_offset else first_batch.last_offset
         )
-        return (
-            (first_offset, last_batch.last_offset)
-            if first_offset <= last_batch.last_offset
-            else (None, None)
-        )
+        if first_offset > last_batch.last_offset:
+            return None, None
+        return first_offset, last_batch.last_offset
 
 
 @dataclass
@@ -132,11 +130,8 @@ class BrowserSession:
 
     def enclosing_partition(self, node: DiskNode) -> DiskNode:
         """The partition that a node belongs to, otherwise the node itself."""
-        ancestors_and_node = [*self.ancestors(node), node]
-        return next(
-            (ancestor for ancestor in ancestors_and_node if ancestor.kind is NodeKind.PARTITION),
-            node,
-        )
+        partitions = (each for each in self.ancestors(node) if each.kind is NodeKind.PARTITION)
+        return next(partitions, node)
 
     def find_parent(self, node: DiskNode) -> DiskNode | None:
         """The parent of a node; None for the root."""
@@ -144,12 +139,8 @@ class BrowserSession:
 
     def ancestors(self, node: DiskNode) -> list[DiskNode]:
         """The ancestors of a node, the root first."""
-        ancestors: list[DiskNode] = []
         parent = self.find_parent(node)
-        while parent is not None:
-            ancestors.insert(0, parent)
-            parent = self.find_parent(parent)
-        return ancestors
+        return [] if parent is None else [*self.ancestors(parent), parent]
 
     def find_file_node(self, file_name: str) -> DiskNode | None:
         """The node of a file, by the name that findings use."""
