@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from rich.text import Text
 
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
-from kfmt_cli.browse.partition_checks import NodeCheckResult
+from kfmt_cli.browse.partition_checks import CheckState, NodeCheckResult
 from kfmt_cli.browse.views import VIEWS
 from kfmt_cli.disk.file_names import parse_topic_partition
 from kfmt_cli.findings.finding import Severity
@@ -17,11 +16,7 @@ from kfmt_cli.render.style import escape_unprintable, format_bytes, format_count
 MAX_DAMAGED_NODES = 12
 
 
-def directory_page_lines(
-    node: DiskNode,
-    check_results: Mapping[str, NodeCheckResult],
-    paths_being_checked: Collection[str],
-) -> list[Text]:
+def directory_page_lines(node: DiskNode, checks: CheckState) -> list[Text]:
     """The page of a directory."""
     partitions = list(node.iter_partitions())
     n_segments = sum(len(partition.logs()) for partition in partitions)
@@ -29,9 +24,7 @@ def directory_page_lines(
     contents_text = format_count(len(partitions), "partition")
     if node.kind is not NodeKind.PARTITION:
         contents_text += f" of {format_count(len(topics), 'topic')}"
-    verdict_line, *damage_lines = _damage_lines(
-        list(node.iter_checkable_nodes()), check_results, paths_being_checked
-    ) or [Text("")]
+    verdict_line, *damage_lines = _damage_lines(node, checks) or [Text("")]
     lines = [
         Text(f" {escape_unprintable(node.display_path or node.label)}", style="bold"),
         Text(
@@ -58,21 +51,18 @@ def directory_page_lines(
     return lines
 
 
-def _damage_lines(
-    nodes: list[DiskNode],
-    check_results: Mapping[str, NodeCheckResult],
-    paths_being_checked: Collection[str],
-) -> list[Text]:
+def _damage_lines(directory_node: DiskNode, checks: CheckState) -> list[Text]:
+    check_results = checks.result_by_path
     # The small files of a log directory count only if they are damaged.
     nodes = [
         node
-        for node in nodes
+        for node in directory_node.iter_checkable_nodes()
         if node.file is None or node.is_log or _has_errors(check_results.get(node.path))
     ]
     checked_nodes = [node for node in nodes if node.path in check_results]
     n_nodes = len(nodes)
     node_noun = "input" if any(node.file is not None for node in nodes) else "partition"
-    if any(node.path in paths_being_checked for node in nodes):
+    if any(node.path in checks.paths_in_progress for node in nodes):
         return [Text(f" checking: {len(checked_nodes)} of {n_nodes} {node_noun}s …", style="dim")]
     if not nodes:
         return []

@@ -18,16 +18,13 @@ async def render_first_screen(app: BrowserApp, size: tuple[int, int]) -> str:
 
 async def wait_until_idle(app: BrowserApp, pilot: Any) -> None:
     """Wait until no thread is at work and everything is drawn."""
-    n_unchanged_screens = (
-        0  # times in a row that nothing changed: a finished worker may start another
-    )
+    n_unchanged_screens = 0  # in a row: a finished worker may start another
     previous_text = ""
     while n_unchanged_screens < 2:
         await pilot.pause()
         current_text = screen_text(app)
-        n_unchanged_screens = (
-            n_unchanged_screens + 1 if current_text == previous_text and is_fully_drawn(app) else 0
-        )
+        is_unchanged = current_text == previous_text and is_fully_drawn(app)
+        n_unchanged_screens = n_unchanged_screens + 1 if is_unchanged else 0
         previous_text = current_text
         if any(not worker.is_finished for worker in app.workers):
             await app.workers.wait_for_complete()

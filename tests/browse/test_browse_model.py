@@ -32,6 +32,7 @@ from kfmt_cli.browse.navigation import (
     GoToTarget,
     parse_go_to_target,
 )
+from kfmt_cli.browse.partition_checks import CheckState
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.errors import InputError, UsageError
@@ -495,7 +496,7 @@ def test_deleted_partitions_are_of_their_topic(tmp_path: Path) -> None:
     write(tmp_path / "orders-0", ORDERS.read_bytes())
     write(tmp_path / f"orders-1.{'0' * 32}-delete", ORDERS.read_bytes())
     tree = build_disk_tree((str(tmp_path),), pytest.fail)
-    lines = [line.plain for line in directory_page_lines(tree, {}, ())]
+    lines = [line.plain for line in directory_page_lines(tree, CheckState(tree))]
     assert any("2 partitions of 1 topic," in line for line in lines)
 
 

@@ -17,7 +17,12 @@ from kfmt_cli.browse.command_line import ViewKind, ViewState, command_arguments,
 from kfmt_cli.browse.directory_page import directory_page_lines
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, build_disk_tree
 from kfmt_cli.browse.log_search import TEXT_SEARCH, VALUE_ONLY, SearchTerm
-from kfmt_cli.browse.partition_checks import NodeCheckResult, check_partitions, group_partitions
+from kfmt_cli.browse.partition_checks import (
+    CheckState,
+    NodeCheckResult,
+    check_partitions,
+    group_partitions,
+)
 from kfmt_cli.browse.session import BrowserSession
 from kfmt_cli.browse.text_host import capture_output, wrap_lines
 from kfmt_cli.browse.views import VIEWS, ViewSubject, render_view, view_for_key
@@ -291,24 +296,23 @@ def test_a_directory_names_what_is_wrong_in_it(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "data/gone-0")
     root = build_disk_tree((str(tmp_path / "data"),), pytest.fail)
     nodes = list(root.iter_partitions())
-    assert [str(line) for line in directory_page_lines(root, {}, ())][
-        2
-    ] == " not checked yet; press c to check"
+    checks = CheckState(root)
+    lines = [str(line) for line in directory_page_lines(root, checks)]
+    assert lines[2] == " not checked yet; press c to check"
     shutil.rmtree(tmp_path / "data/gone-0")
     results = check_partitions(nodes, lambda: False)
-    result_by_path = {node.path: result for node, result in zip(nodes, results or [], strict=True)}
-    lines = [str(line) for line in directory_page_lines(root, result_by_path, ())]
+    checks.result_by_path.update(zip((node.path for node in nodes), results or [], strict=True))
+    lines = [str(line) for line in directory_page_lines(root, checks)]
     assert lines[2] == " ✗ 8 partitions of 9 with errors, 1 unread"
     text_by_name = dict(line.split(maxsplit=1) for line in lines[-9:])
     assert text_by_name["gone-0"].endswith("/gone-0: No such file or directory")
     assert text_by_name["flipped-bit-0"] == "crc-mismatch"
     assert text_by_name["zero-tail-0"] == "zero-tail"
-    del result_by_path[nodes[0].path]
-    lines = [str(line) for line in directory_page_lines(root, result_by_path, ())]
+    del checks.result_by_path[nodes[0].path]
+    lines = [str(line) for line in directory_page_lines(root, checks)]
     assert lines[2] == " ✗ 7 partitions of 9 with errors, 1 unread (8 of 9 checked)"
-    lines_while_checking = [
-        str(line) for line in directory_page_lines(root, result_by_path, [nodes[0].path])
-    ]
+    checks.paths_in_progress.add(nodes[0].path)
+    lines_while_checking = [str(line) for line in directory_page_lines(root, checks)]
     assert lines_while_checking[2] == " checking: 8 of 9 partitions …"
 
 

@@ -171,8 +171,7 @@ class BrowserApp(App[None]):
         """Show the page of a directory."""
         self.active_view = None
         self._show_text_pane()
-        checks = self.session.checks
-        page_lines = directory_page_lines(node, checks.result_by_path, checks.paths_in_progress)
+        page_lines = directory_page_lines(node, self.session.checks)
         if node is self.session.root:
             page_lines += [
                 Text(f" {escape_unprintable(error)}", style="red")
