@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
+
+from textual.worker import WorkerCancelled
 
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.session import BrowserSession
@@ -26,8 +29,10 @@ async def wait_until_idle(app: BrowserApp, pilot: Any) -> None:
         is_unchanged = current_text == previous_text and is_fully_drawn(app)
         n_unchanged_screens = n_unchanged_screens + 1 if is_unchanged else 0
         previous_text = current_text
-        if any(not worker.is_finished for worker in app.workers):
-            await app.workers.wait_for_complete()
+        workers = [worker for worker in app.workers if not worker.is_finished]
+        if workers:
+            with suppress(WorkerCancelled):
+                await app.workers.wait_for_complete(workers)
             n_unchanged_screens = 0
 
 

@@ -6,12 +6,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from threading import Event
+from typing import Any
 
 import pytest
 
 pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
 
 from textual.pilot import Pilot
+from textual.worker_manager import WorkerManager
 
 from kfmt_cli.browse.headless import wait_until_idle
 from kfmt_cli.browse.keys import KEY_BINDINGS, MOVEMENT_KEYS
@@ -368,6 +371,29 @@ def test_payload_formats_are_used() -> None:
 
 
 # Pictures.
+
+
+def test_a_worker_that_is_cancelled_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a poll of a growing file is by the next one, half a second later."""
+    is_over = Event()
+
+    async def work() -> None:
+        async with open_browser(TXN) as browser:
+            worker = browser.app.run_worker(is_over.wait, thread=True)
+            wait_for_complete = WorkerManager.wait_for_complete
+
+            async def cancel_and_wait(manager: WorkerManager, *workers: Any) -> None:
+                browser.app.call_later(worker.cancel)
+                await wait_for_complete(manager, *workers)
+
+            monkeypatch.setattr(WorkerManager, "wait_for_complete", cancel_and_wait)
+            try:
+                await wait_until_idle(browser.app, browser.pilot)
+                assert worker.is_cancelled
+            finally:
+                is_over.set()
+
+    run(work())
 
 
 def test_a_picture_for_a_page_has_no_path_of_this_machine() -> None:
