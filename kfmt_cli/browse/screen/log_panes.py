@@ -235,34 +235,28 @@ class LogPanes(Container):
     def open_selected_row(self, event: LineList.Selected) -> None:
         """Open the selected line."""
         event.stop()
-        opened_log = self.session.opened_log
-        is_header_selected = opened_log is not None and opened_log.record_index is None
-        if event.line_list is self.record_pane and is_header_selected:
-            self.show_highlighted_record(
-                LineList.Highlighted(self.record_pane, self.record_pane.cursor_row)
-            )
+        if event.line_list is self.record_pane:
+            self._select_record_instead_of_header()
         self.focus_inner_pane()
 
     def on_descendant_focus(self) -> None:
         """Update the records and the command line after the focus has moved to another pane."""
-        opened_log = self.session.opened_log
         self.update_layout()
-        if (
-            self._focused_pane is self.record_pane
-            and opened_log is not None
-            and opened_log.record_index is None
-            and opened_log.n_records
-        ):
+        if self._focused_pane is self.record_pane:
+            self._select_record_instead_of_header()
+        self.post_message(self.SelectionChanged())
+
+    def _select_record_instead_of_header(self) -> None:
+        """Select the record under the cursor if the batch header is selected."""
+        opened_log = self.session.opened_log
+        if opened_log is not None and opened_log.record_index is None and opened_log.n_records:
             opened_log.record_index = min(self.record_pane.cursor_row, opened_log.n_records - 1)
             self._show_fields()
-        self.post_message(self.SelectionChanged())
 
     def toggle_payload(self) -> None:
         """Toggle a record's content and its fields."""
         self.shows_payload = not self.shows_payload
-        opened_log = self.session.opened_log
-        if opened_log is not None and opened_log.record_index is None and opened_log.n_records:
-            opened_log.record_index = self.record_pane.cursor_row
+        self._select_record_instead_of_header()
         self._show_fields()
         self.focus_on(self.field_pane)
 
