@@ -27,19 +27,12 @@ class GoToTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrivedAtRow:
-    """The target, or what is next to it, is in the open log."""
+class TargetRow:
+    """The row of the open log that contains a target, or is next to it."""
 
     row: int
     note: str = ""
     """What is shown instead of the target; empty if it is the target."""
-
-
-@dataclass(frozen=True, slots=True)
-class InLaterLog:
-    """The target is in a later log of the partition, if anywhere."""
-
-    node: DiskNode
 
 
 def parse_go_to_target(text: str) -> GoToTarget:
@@ -90,9 +83,9 @@ def _is_after_log_start(target: GoToTarget, opened_log: OpenedLog) -> bool:
 
 def find_target(
     target: GoToTarget, opened_log: OpenedLog, log_nodes: Sequence[DiskNode]
-) -> ArrivedAtRow | InLaterLog | None:
-    """Where a target is; None if the index of the open log does not reach it yet. Raises
-    InputError. log_nodes: the logs of the partition."""
+) -> TargetRow | DiskNode | None:
+    """The row of a target, or the later log that may contain it; None if the index of the open log
+    does not reach it yet. Raises InputError. log_nodes: the logs of the partition."""
     log_view, blocks = opened_log.log_view, opened_log.block_index.blocks
     finder_by_kind = {
         GO_TO_BYTE: log_view.find_row_by_byte,
@@ -105,8 +98,8 @@ def find_target(
     if target.target_kind == GO_TO_TIME and opened_log.node in log_nodes:
         later_nodes = log_nodes[log_nodes.index(opened_log.node) + 1 :]
         if later_nodes and all(block.max_timestamp < target.target_value for block in blocks):
-            return InLaterLog(later_nodes[0])
-    return ArrivedAtRow(row, _missing_target_note(target, row, opened_log, log_nodes))
+            return later_nodes[0]
+    return TargetRow(row, _missing_target_note(target, row, opened_log, log_nodes))
 
 
 def _missing_target_note(

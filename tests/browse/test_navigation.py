@@ -12,9 +12,8 @@ from kfmt_cli.browse.navigation import (
     GO_TO_BYTE,
     GO_TO_OFFSET,
     GO_TO_TIME,
-    ArrivedAtRow,
     GoToTarget,
-    InLaterLog,
+    TargetRow,
     find_start_log,
     find_target,
 )
@@ -65,9 +64,9 @@ def test_bytes_and_later_times_begin_in_the_open_log() -> None:
 def test_a_time_after_all_batches_is_in_a_later_log() -> None:
     target = GoToTarget(GO_TO_TIME, LATE_MS)
     opened_log, nodes = open_log(ORDERS.parent, 1)
-    assert find_target(target, opened_log, nodes) == InLaterLog(nodes[2])
+    assert find_target(target, opened_log, nodes) == nodes[2]
     last_log, nodes = open_log(ORDERS.parent, -1)
-    assert find_target(target, last_log, nodes) == ArrivedAtRow(
+    assert find_target(target, last_log, nodes) == TargetRow(
         last_log.block_index.n_rows - 1,
         "the time is not in this partition; showing its last batch",
     )
@@ -84,13 +83,13 @@ def test_a_time_after_all_batches_is_in_a_later_log() -> None:
 def test_an_offset_that_is_missing_is_named(offset: int, note: str) -> None:
     opened_log, nodes = open_log(ORDERS.parent)
     location = find_target(GoToTarget(GO_TO_OFFSET, offset), opened_log, nodes)
-    assert isinstance(location, ArrivedAtRow)
+    assert isinstance(location, TargetRow)
     assert location.note == note
     if not note:
         batch = opened_log.log_view.batch_fields(location.row)
         assert batch.base_offset <= offset <= batch.last_offset
     file_location = find_target(GoToTarget(GO_TO_OFFSET, offset), *open_log(ORDERS))
-    assert file_location == ArrivedAtRow(location.row, note.replace("segment", "file"))
+    assert file_location == TargetRow(location.row, note.replace("segment", "file"))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def test_an_offset_that_is_missing_is_named(offset: int, note: str) -> None:
 def test_a_target_that_the_filter_hides_is_named(target: GoToTarget, batch: str) -> None:
     opened_log, nodes = open_log(TXN, batch_filter="codec=zstd")
     location = find_target(target, opened_log, nodes)
-    assert isinstance(location, ArrivedAtRow)
+    assert isinstance(location, TargetRow)
     assert ("is not in a batch that matches codec=zstd" in location.note) == bool(batch)
     assert f"the {batch}" in location.note or f"its {batch}" in location.note or not batch
 
@@ -114,7 +113,7 @@ def test_a_log_without_batches_has_no_target() -> None:
     opened_log, nodes = open_log(TXN, batch_filter="damaged")
     assert not opened_log.block_index.n_rows
     for kind in (GO_TO_OFFSET, GO_TO_TIME, GO_TO_BYTE):
-        assert find_target(GoToTarget(kind, 5), opened_log, nodes) == ArrivedAtRow(0)
+        assert find_target(GoToTarget(kind, 5), opened_log, nodes) == TargetRow(0)
 
 
 def test_a_target_beyond_the_index_has_no_place_yet(tmp_path: Path) -> None:
@@ -126,7 +125,7 @@ def test_a_target_beyond_the_index_has_no_place_yet(tmp_path: Path) -> None:
     target = GoToTarget(GO_TO_BYTE, log.stat().st_size - 1)
     assert find_target(target, opened_log, [session.root]) is None
     opened_log.block_index.extend_index()
-    assert find_target(target, opened_log, []) == ArrivedAtRow(opened_log.block_index.n_rows - 1)
+    assert find_target(target, opened_log, []) == TargetRow(opened_log.block_index.n_rows - 1)
     opened_log.log_view.clear_cache()
     log.unlink()
     with pytest.raises(InputError, match="No such file"):

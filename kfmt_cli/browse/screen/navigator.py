@@ -11,7 +11,6 @@ from kfmt_cli.browse.disk_nodes import DiskNode
 from kfmt_cli.browse.navigation import (
     GO_TO_OFFSET,
     GoToTarget,
-    InLaterLog,
     find_start_log,
     find_target,
     parse_go_to_target,
@@ -105,8 +104,8 @@ class Navigator:
             return True
         if location is None:
             return False
-        if isinstance(location, InLaterLog):
-            app.open_node(location.node)
+        if isinstance(location, DiskNode):
+            app.open_node(location)
             return False
         self.pending_target = None
         app.log_panes.show_new_batches()
