@@ -4,15 +4,19 @@
 
 Fetches the release's jars, asks its classes what they define (tools/Definitions.java) and prints
 what differs from the data in the repository: messages, fields, requests, feature levels, settings,
-and which of the messages' words are missing. --write replaces the data. CONTRIBUTING.md lists the
-steps that follow.
+which of the messages' words are missing, and which of the classes that kfmt's code cites have
+other methods than in the release before. --write replaces the data. CONTRIBUTING.md lists the steps
+that follow.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +34,12 @@ from tools.definitions import (
 )
 
 FORMATS, REFERENCE = kafka.ROOT / "kfmt_cli/formats", kafka.ROOT / "tests/reference"
-MESSAGES, API_KEYS, SETTINGS = "kafka_messages", "kafka_api_keys", "kafka_settings"
+MESSAGES, API_KEYS = "kafka_messages", "kafka_api_keys"
+_CITED_CLASS = re.compile(r"`(?:org\.apache\.)?kafka\.(?:[a-z]\w*\.)+([A-Z]\w*)")
+_CLASS_LINE = re.compile(r"^(?:[a-z]+ )*(?:class|interface|enum) ([\w.$]+)")
+# What changes with any other change: packages, numbers of constants and of instructions, spaces.
+_PACKAGES = re.compile(r"(?:org[./]apache[./])?kafka[./](?:[a-z]\w*[./])*")
+_NUMBERS = re.compile(r"#\d+(?:, +\d+)?|^ *\d+: |(?<=[a-z])  +\d+$|  +")
 
 
 def release_name(version: str) -> str:
@@ -127,13 +136,60 @@ def setting_changes(old: Json, new: Json) -> Iterator[str]:
                 yield f"{scope} {name}: {before or 'new'} → {after or 'gone'}"
 
 
+def cited_classes() -> dict[str, list[str]]:
+    """Kafka's classes that kfmt's sources cite, by name without package, with the files."""
+    files_by_class: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((kafka.ROOT / "kfmt_cli").rglob("*.py")):
+        for name in sorted(set(_CITED_CLASS.findall(path.read_text()))):
+            files_by_class[name].append(str(path.relative_to(kafka.ROOT)))
+    return files_by_class
+
+
+def disassembled(version: str, names: Iterable[str]) -> dict[str, str]:
+    """The instructions of classes and of the classes in them, without numbers that any change
+    moves."""
+    packages = kafka.packages_by_class(version)
+    outer = {name: packages[name][0] for name in names if len(packages.get(name, [])) == 1}
+    classes = [
+        f"{package}.{inner}"
+        for name, package in outer.items()
+        for inner in sorted(packages)
+        if inner == name or inner.startswith(f"{name}$")
+    ]
+    command = ["java", "-m", "jdk.jdeps/com.sun.tools.javap.Main", "-cp", _jar_path(version)]
+    output = subprocess.run(
+        [*command, "-p", "-c", *classes], check=True, capture_output=True, text=True
+    ).stdout
+    text_by_class: dict[str, list[str]] = defaultdict(list)
+    name = ""
+    for line in output.splitlines():
+        if line.startswith("Compiled from"):
+            continue
+        if match := _CLASS_LINE.match(line):
+            name = match[1].rpartition(".")[2].partition("$")[0]
+        text_by_class[name].append(_NUMBERS.sub(" ", _PACKAGES.sub("", line)))
+    return {name: "\n".join(lines) for name, lines in text_by_class.items()}
+
+
+def _jar_path(version: str) -> str:
+    return ":".join(map(str, kafka.jars(version).glob("*.jar")))
+
+
+def class_changes(since: str, version: str) -> Iterator[str]:
+    """The cited classes whose methods differ between two releases, or that are gone."""
+    files_by_class = cited_classes()
+    before, after = (disassembled(release, files_by_class) for release in (since, version))
+    for name, files in files_by_class.items():
+        if before.get(name) != after.get(name):
+            change = "changed" if name in after else "gone"
+            yield f"{name}: {change if name in before else 'new'}, cited in {', '.join(files)}"
+
+
 def main() -> None:
     """Print the changes; with --write, replace the data."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("version", help="such as 4.4.0")
-    parser.add_argument(
-        "--since", default=kafka.NEWEST, help="for settings: [default: %(default)s]"
-    )
+    parser.add_argument("--since", required=True, help="the release before, such as 4.2.0")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     definitions = read_definitions(options.version)
@@ -145,6 +201,7 @@ def main() -> None:
         ("without words (formats/message_descriptions.py)", missing_words(messages)),
         ("requests (formats/api_keys.py)", api_changes(definitions["apis"])),
         ("features (broker/version.py)", feature_changes(definitions)),
+        (f"cited classes since {options.since}", class_changes(options.since, options.version)),
         (
             f"settings since {options.since}",
             setting_changes(since["settings"], definitions["settings"]),
