@@ -13,7 +13,7 @@ from kfmt_cli.broker.cluster.coordinators import (
     compute_coordinator_partition,
 )
 from kfmt_cli.broker.offsets.log_end import read_log_end_offset
-from kfmt_cli.broker.start.meta_properties import read_topic_id
+from kfmt_cli.broker.start.meta_properties import read_meta_properties, read_topic_id
 from kfmt_cli.broker.start.metadata_files import snapshot_end_offset
 from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.broker.state import REPLAYS, can_replay, create_replay
@@ -27,7 +27,7 @@ from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import classify_file, list_directory
-from kfmt_cli.disk.file_access import is_directory
+from kfmt_cli.disk.file_access import is_directory, is_file
 from kfmt_cli.disk.file_names import parse_topic_partition
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import ExitCode, InputError, UsageError
@@ -107,7 +107,10 @@ class StateCommand:
     _n_replayed_records: int = 0
     _n_error_findings: int = 0
     _last_replayed_offset: int = -1
-    _end_offset_by_partition: dict[str, int | None] = field(default_factory=dict)
+    _log_directories: list[str] = field(default_factory=list)
+    """Those among the paths, and of the partitions."""
+    _broker_by_directory: dict[str, tuple[str, int] | None] = field(default_factory=dict)
+    _end_offset_by_partition: dict[tuple[str, str], int | None] = field(default_factory=dict)
     _topic_by_id_by_directory: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def show_paths(self, paths: tuple[str, ...]) -> None:
@@ -116,6 +119,7 @@ class StateCommand:
         partitions = find_internal_partitions(
             paths, selection.of_topic, self.run.report_input_error
         )
+        self._log_directories = [path for path in paths if is_directory(path)]
         if len(partitions) > 1 and (selection.at_offset, selection.since_offset) != (None, None):
             message = "--at-offset and --since-offset apply to a single partition"
             raise UsageError(f"{message}, but {len(partitions)} were given")
@@ -124,6 +128,11 @@ class StateCommand:
     def show_partitions(self, partitions: list[InternalTopicPartition]) -> None:
         """Show the state of some partitions."""
         selection = self.selection
+        self._log_directories += dict.fromkeys(
+            partition.log_directory
+            for partition in partitions
+            if partition.log_directory is not None
+        )
         partition_states: list[tuple[InternalTopicPartition, ReplayedState]] = []
         for partition_to_replay in partitions:
             with self.run.catch_input_errors():
@@ -258,12 +267,9 @@ class StateCommand:
             value_by_column.topic = self._read_topic_by_id(log_directory).get(
                 str(value_by_column.topic_id)
             )
-        partition_name = f"{value_by_column.topic}-{value_by_column.partition}"
-        if partition_name not in self._end_offset_by_partition:
-            self._end_offset_by_partition[partition_name] = self._find_log_end_offset(
-                f"{log_directory}/{partition_name}"
-            )
-        end_offset = self._end_offset_by_partition[partition_name]
+        end_offset = self._find_log_end_offset(
+            f"{value_by_column.topic}-{value_by_column.partition}", log_directory
+        )
         read_offset = value_by_column[READ_OFFSET_COLUMN_BY_TYPE[row_type]]
         n_already_read = _count_already_read(row_type, value_by_column)
         if end_offset is not None and isinstance(read_offset, int):
@@ -275,19 +281,47 @@ class StateCommand:
             }
         return tuple(value_by_column.values())
 
+    def _broker_directories(self, log_directory: str) -> list[str]:
+        """The log directories of a broker: this one, and those of the same node and cluster among
+        the paths."""
+        broker = self._read_broker(log_directory)
+        others = self._log_directories if broker is not None else ()
+        return [
+            log_directory,
+            *(
+                path
+                for path in others
+                if path != log_directory and self._read_broker(path) == broker
+            ),
+        ]
+
+    def _read_broker(self, log_directory: str) -> tuple[str, int] | None:
+        """The cluster and node of a log directory, by its meta.properties; None if unknown."""
+        if log_directory not in self._broker_by_directory:
+            broker = None
+            path = f"{log_directory}/meta.properties"
+            if is_file(path):
+                with self.run.catch_input_errors():
+                    identity = read_meta_properties(classify_file(path, format_display_name(path)))
+                    if identity.cluster_id is not None and identity.node_id is not None:
+                        broker = identity.cluster_id, identity.node_id
+            self._broker_by_directory[log_directory] = broker
+        return self._broker_by_directory[log_directory]
+
     def _read_topic_by_id(self, log_directory: str) -> dict[str, str]:
-        """The topics with a partition in a log directory, by their ids."""
+        """The topics with a partition in the log directories of a broker, by their ids."""
         if log_directory not in self._topic_by_id_by_directory:
             topic_by_id = self._topic_by_id_by_directory[log_directory] = {}
-            with self.run.catch_input_errors():
-                for partition_name in list_directory(log_directory).partition_names:
-                    topic_id = self._read_topic_id(
-                        f"{log_directory}/{partition_name}/partition.metadata"
-                    )
-                    if topic_id is not None:
-                        topic_by_id[format_uuid(topic_id)] = (
-                            parse_topic_partition(partition_name)[0] or ""
+            for directory in self._broker_directories(log_directory):
+                with self.run.catch_input_errors():
+                    for partition_name in list_directory(directory).partition_names:
+                        topic_id = self._read_topic_id(
+                            f"{directory}/{partition_name}/partition.metadata"
                         )
+                        if topic_id is not None:
+                            topic_by_id[format_uuid(topic_id)] = (
+                                parse_topic_partition(partition_name)[0] or ""
+                            )
         return self._topic_by_id_by_directory[log_directory]
 
     def _read_topic_id(self, path: str) -> bytes | None:
@@ -301,17 +335,19 @@ class StateCommand:
                 self.run.report_input_error(str(error))
             return None
 
-    def _find_log_end_offset(self, partition_path: str) -> int | None:
-        """The log end offset of a partition's directory; None if missing or unreadable."""
-        try:
-            return (
-                read_log_end_offset(list_directory(partition_path))
-                if is_directory(partition_path)
-                else None
-            )
-        except InputError as error:
-            self.run.report_input_error(str(error))
-            return None
+    def _find_log_end_offset(self, partition_name: str, log_directory: str) -> int | None:
+        """The log end offset of a partition in the log directories of a broker; None if it is
+        missing or unreadable."""
+        key = log_directory, partition_name
+        if key not in self._end_offset_by_partition:
+            self._end_offset_by_partition[key] = None
+            with self.run.catch_input_errors():
+                for directory in self._broker_directories(log_directory):
+                    if is_directory(path := f"{directory}/{partition_name}"):
+                        listing = list_directory(path)
+                        self._end_offset_by_partition[key] = read_log_end_offset(listing)
+                        break
+        return self._end_offset_by_partition[key]
 
     def _filter_rows(
         self, row_type: StateType, rows: dict[StateRow, StateRow]
