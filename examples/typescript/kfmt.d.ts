@@ -2501,7 +2501,7 @@ export interface Replicas {
    */
   metadata_from: string | null;
   /**
-   * identical, `behind`, diverged, damaged, empty or foreign.
+   * identical, `behind`, diverged, damaged, empty, foreign or, if they could not be compared, unread.
    */
   verdict: string;
   /**
@@ -3086,6 +3086,10 @@ export interface Broker {
    * Its log directories.
    */
   log_dirs: string[] | null;
+  /**
+   * Those of them that get no new replicas; null before Kafka 4.3.
+   */
+  cordoned_log_dirs: string[] | null;
   /**
    * Supported features.
    */
