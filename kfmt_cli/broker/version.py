@@ -85,16 +85,13 @@ def version_from_option(version_name: str) -> PredictedVersion:
 
 
 def version_from_feature_level(feature_level: int) -> PredictedVersion:
-    """The version of a feature level of metadata.version; the newest one for a later level."""
+    """The version of a feature level of metadata.version; for an unknown level the nearest."""
+    found = f"; the metadata log has {METADATA_VERSION_FEATURE} level {feature_level}"
     if feature_level > MAX_FEATURE_LEVEL:
-        reason = (
-            f"the newest that kfmt knows; the metadata log has {METADATA_VERSION_FEATURE} "
-            f"level {feature_level}"
-        )
-        return PredictedVersion(NEWEST_VERSION, reason)
-    reached_versions = [
+        return PredictedVersion(NEWEST_VERSION, f"the newest that kfmt knows{found}")
+    if feature_level < OLDEST_VERSION.first_feature_level:
+        return PredictedVersion(OLDEST_VERSION, f"the oldest that kfmt knows{found}")
+    reached_versions = (
         version for version in KAFKA_VERSIONS if version.first_feature_level <= feature_level
-    ]
-    return PredictedVersion(
-        reached_versions[-1] if reached_versions else OLDEST_VERSION, "by the metadata log"
     )
+    return PredictedVersion(list(reached_versions)[-1], "by the metadata log")

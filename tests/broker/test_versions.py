@@ -70,7 +70,7 @@ def test_a_last_wrapper_that_does_not_decompress_keeps_4_from_starting(
         ("3.9", [[240, 259]], [[240, 259]]),
         ("4.0", [[240, 259]], [[240, 259]]),
         ("4.1", [[221, 318]], [[221, 278]]),
-        ("4.2", [[221, 318]], [[221, 278]]),
+        *((version, [[221, 318]], [[221, 278]]) for version in ("4.2", "4.3", "4.4")),
     ],
 )
 def test_a_wrapper_in_the_middle_that_does_not_decompress(
@@ -83,7 +83,7 @@ def test_a_wrapper_in_the_middle_that_does_not_decompress(
 
 @pytest.mark.parametrize(
     ("version", "hidden"),
-    [("3.9", [[340, 378]]), ("4.0", [[340, 378]]), ("4.1", [[321, 378]]), ("4.2", [[321, 378]])],
+    [(version, [[340 if version < "4.1" else 321, 378]]) for version in NAMES],
 )
 def test_the_end_of_the_batch_before_a_hole_cannot_be_sought_since_4_1(
     version: str, hidden: list[list[int]], tmp_path: Path
@@ -99,11 +99,13 @@ def test_the_end_of_the_batch_before_a_hole_cannot_be_sought_since_4_1(
 def test_levels_of_metadata_version() -> None:
     assert [
         version_from_feature_level(level).kafka_version.name
-        for level in (20, 21, 22, 25, 26, 27, 28, 29, 30)
+        for level in (21, 22, 25, 26, 27, 28, 29, 30, 31, 33)
     ] == [
-        *("3.9", "3.9", "4.0", "4.0", "4.1", "4.1", "4.2", "4.2", "4.2"),
+        *("3.9", "4.0", "4.0", "4.1", "4.1", "4.2", "4.2", "4.3", "4.4", "4.4"),
     ]
-    assert version_from_feature_level(1).kafka_version is OLDEST_VERSION
+    older = version_from_feature_level(OLDEST_VERSION.first_feature_level - 1)
+    assert older.kafka_version is OLDEST_VERSION
+    assert "oldest that kfmt knows" in older.reason
     newer = version_from_feature_level(MAX_FEATURE_LEVEL + 1)
     assert newer.kafka_version is NEWEST_VERSION
     assert "newest that kfmt knows" in newer.reason
@@ -163,7 +165,9 @@ def test_the_metadata_log_decides_the_version(tmp_path: Path) -> None:
         (21, "for Kafka 3.9, by the metadata log"),
         (25, "for Kafka 4.0, by the metadata log"),
         (29, "for Kafka 4.2, by the metadata log"),
-        (77, "for Kafka 4.2, the newest that kfmt knows; the metadata log has metadata.version"),
+        (33, "for Kafka 4.4, by the metadata log"),
+        (20, "for Kafka 3.9, the oldest that kfmt knows; the metadata log has metadata.version"),
+        (77, "for Kafka 4.4, the newest that kfmt knows; the metadata log has metadata.version"),
     ):
         set_level(log_directory / "__cluster_metadata-0", level)
         output = " ".join(kfmt("check", log_directory).out.split())
