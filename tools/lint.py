@@ -150,6 +150,14 @@ class Source:
         """The part of the package that it belongs to; `__main__` is above all of them."""
         return _room(self.dotted)
 
+    @property
+    def package(self) -> str | None:
+        """The package inside a room that it belongs to; None for a room's own modules, and for
+        commands, which may run each other."""
+        parts = self.path.relative_to(self.root).parts
+        is_inside = len(parts) > 3 and parts[1] != "commands"
+        return ".".join(parts[:3]) if is_inside else None
+
     def imports(self) -> Iterator[tuple[int, str, list[str]]]:
         """What it imports, wherever in it: line, module, and the names from there."""
         for node in self.nodes:
@@ -223,9 +231,22 @@ def imports_point_down(house: House) -> Iterator[str]:
 
 
 def no_circles(house: House) -> Iterator[str]:
-    """No file imports itself by way of others."""
+    """No file imports itself by way of others, nor does a package of a room."""
     names = {source.dotted: source for source in house.package}
     needs = {name: source.at_run_time(names) for name, source in names.items()}
+    yield from _circles(needs)
+    packages = {name: source.package for name, source in names.items() if source.package}
+    package_needs: dict[str, set[str]] = {package: set() for package in packages.values()}
+    for name, package in packages.items():
+        others = {packages[other] for other in needs[name] if other in packages}
+        package_needs[package] |= {
+            other for other in others - {package} if _room(other) == _room(package)
+        }
+    yield from _circles(package_needs)
+
+
+def _circles(needs: Mapping[str, set[str]]) -> Iterator[str]:
+    """The circles of a graph, each as a line."""
     done: set[str] = set()
     found: list[str] = []
 
@@ -237,7 +258,7 @@ def no_circles(house: House) -> Iterator[str]:
                 visit(other, (*above, name))
             done.add(name)
 
-    for name in names:
+    for name in needs:
         visit(name, ())
     yield from found
 

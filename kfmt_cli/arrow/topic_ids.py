@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kfmt_cli.arrow.export.atomic_files import read_file_bytes
-from kfmt_cli.broker.start.meta_properties import parse_topic_id, read_topic_id
-from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.broker.log_reading.stored_batches import StartError
+from kfmt_cli.broker.metadata.meta_properties import parse_topic_id, read_topic_id
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import classify_file

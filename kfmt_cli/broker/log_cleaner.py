@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.offset_map import OffsetMap, hash_keys
+from kfmt_cli.broker.log_reading.offset_map import OffsetMap, hash_keys
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.log.block import Block

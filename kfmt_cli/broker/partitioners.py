@@ -1,7 +1,9 @@
-"""The partition to which a producer sends a key.
+"""The partition to which a producer sends a key, and that of a group or a transactional id.
 
 Source: `org.apache.kafka.common.utils.Utils.murmur2`, `BuiltInPartitioner.partitionForKey`, and
-librdkafka's rdmurmur2.c, rdfnv1a.c, rdcrc32.c and rd_kafka_msg_partitioner_consistent.
+librdkafka's rdmurmur2.c, rdfnv1a.c, rdcrc32.c and rd_kafka_msg_partitioner_consistent;
+`kafka.coordinator.group.GroupMetadataManager.partitionFor`, `TransactionStateManager.partitionFor`,
+`org.apache.kafka.common.utils.Utils.abs`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,10 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 
+GROUPS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
+MIN_INT32 = -(1 << 31)  # its absolute value does not fit an int
+# offsets.topic.num.partitions and transaction.state.log.num.partitions.
+DEFAULT_INTERNAL_PARTITIONS = 50
 _UINT32_MASK = 0xFFFFFFFF
 _MURMUR2_SEED, _MURMUR2_FACTOR = 0x9747B28C, 0x5BD1E995
 _FNV_BASIS, _FNV_PRIME = 0x811C9DC5, 0x01000193
@@ -115,3 +121,20 @@ EMPTY_KEY_AS_NULL_PARTITIONER = "consistent_random"
 def hash_to_partition(hash_value: int, n_partitions: int) -> int:
     """The partition of a hash; a negative hash loses its sign bit, as in `Utils.toPositive`."""
     return (hash_value & 0x7FFFFFFF if hash_value < 0 else hash_value) % n_partitions
+
+
+def java_string_hash(text: str) -> int:
+    """`java.lang.String.hashCode`, over UTF-16 code units, as a signed 32-bit number."""
+    utf16_bytes = text.encode("utf-16-be", "surrogatepass")
+    hash_value = 0
+    for high_byte, low_byte in zip(utf16_bytes[::2], utf16_bytes[1::2], strict=True):
+        hash_value = (31 * hash_value + (high_byte << 8 | low_byte)) & 0xFFFFFFFF
+    return hash_value - (1 << 32) if hash_value >> 31 else hash_value
+
+
+def compute_coordinator_partition(
+    coordinator_key: str, n_partitions: int = DEFAULT_INTERNAL_PARTITIONS
+) -> int:
+    """The partition of a group or a transactional id."""
+    hash_value = java_string_hash(coordinator_key)
+    return 0 if hash_value == MIN_INT32 else abs(hash_value) % n_partitions

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter, itemgetter
 
-from kfmt_cli.broker.start.offset_intervals import count_offsets
+from kfmt_cli.broker.log_reading.offset_intervals import count_offsets
 from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, PredictedStart
 from kfmt_cli.commands.check.command import CheckCommand
 from kfmt_cli.commands.check.directory_result import CHECK_RESULT

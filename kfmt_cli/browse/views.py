@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kfmt_cli.broker.cluster.coordinators import GROUPS_TOPIC
+from kfmt_cli.broker.partitioners import GROUPS_TOPIC
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.browse.text_host import capture_output
 from kfmt_cli.commands.command_run import CommandRun
@@ -131,7 +131,7 @@ def _newest_snapshot_nodes(subject: ViewSubject) -> list[DiskNode]:
 
 
 def _show_offset_lookup(run: CommandRun, subject: ViewSubject) -> None:
-    from kfmt_cli.broker.offsets.lookup import OFFSET_COLUMN
+    from kfmt_cli.broker.log_reading.lookup import OFFSET_COLUMN
     from kfmt_cli.commands.index_check.command import show_lookups
 
     show_lookups(run, subject.node.paths, OFFSET_COLUMN, subject.selected_offset)

@@ -19,8 +19,8 @@ from kfmt_cli.broker.cluster.replica_comparison import (
     ReplicaRelation,
     compare_replicas,
 )
-from kfmt_cli.broker.offsets.latest_keys import LatestKeyOffsets
-from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.broker.log_reading.offset_map import LatestKeyOffsets
+from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     CheckpointError,

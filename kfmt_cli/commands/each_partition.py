@@ -8,11 +8,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kfmt_cli.broker.start.checkpoints import (
+    LOG_START_CHECKPOINT,
     CheckpointError,
     CheckpointNumberError,
     read_checkpoint_offsets,
 )
-from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.core.throttle import READ_THROTTLE

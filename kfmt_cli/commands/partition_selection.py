@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kfmt_cli.broker.offsets.last_records import read_last_records_offset
-from kfmt_cli.broker.transactions.committed import read_committed_records
+from kfmt_cli.broker.log_reading.log_end import read_last_records_offset
+from kfmt_cli.broker.transactions.transactions import read_committed_records
 from kfmt_cli.commands.each_partition import iter_log_blocks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.kinds.kind import InputFile

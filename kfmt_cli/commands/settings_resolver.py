@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.metadata.metadata_replay import replay_undamaged_metadata
 from kfmt_cli.broker.start.directory import LogDirectory, load_log_directory
-from kfmt_cli.broker.start.metadata_replay import replay_undamaged_metadata
 from kfmt_cli.broker.topic_settings import (
     FIELD_BY_TOPIC_SETTING,
     TopicSettings,

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
 
-from kfmt_cli.broker.start.brokers import NextStart
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetIntervals,
     count_offsets,
     subtract_intervals,
@@ -19,6 +18,7 @@ from kfmt_cli.broker.start.outcome import (
     OFFLINE,
     STRAY,
     UNSERVED,
+    NextStart,
     PredictedStart,
 )
 from kfmt_cli.broker.version import format_predicted_versions

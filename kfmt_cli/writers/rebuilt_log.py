@@ -12,9 +12,9 @@ from pathlib import Path
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.index_builder import IndexBuilder
+from kfmt_cli.broker.log_reading.stored_batches import StartError
 from kfmt_cli.broker.log_recovery import iter_recovered_blocks
 from kfmt_cli.broker.start.recovered_files import recover_partition
-from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.broker.transactions.producers import ProducerStateManager
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import create_log_checks

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kfmt_cli.broker.log_cleaner import CleanerSegment, compute_dirty_range
-from kfmt_cli.broker.offsets.offset_map import OffsetMap
+from kfmt_cli.broker.log_reading.offset_map import OffsetMap
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.broker.offsets.offset_map import OffsetMap, hash_keys
+from kfmt_cli.broker.log_reading.offset_map import OffsetMap, hash_keys
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kfmt_cli.broker.cluster.election import (
-    NO_LEADER,
     ClusterBrokers,
     ElectionRules,
-    PartitionLeadership,
     StartStage,
+    predict_fencing_order,
     predict_possible_leaders,
 )
-from kfmt_cli.broker.cluster.fencing_order import predict_fencing_order
+from kfmt_cli.broker.metadata.cluster_image import NO_LEADER, PartitionLeadership
 
 NOBODY: frozenset[int] = frozenset()
 

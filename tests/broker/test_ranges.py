@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     BatchOffsets,
     LogOffsets,
     OffsetIntervals,

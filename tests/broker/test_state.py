@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.cluster.coordinators import compute_coordinator_partition, java_string_hash
+from kfmt_cli.broker.partitioners import compute_coordinator_partition, java_string_hash
 from kfmt_cli.broker.state.cluster import ClusterReplay
 from kfmt_cli.broker.state.shares import _update_snapshot
 from kfmt_cli.core.layout.field_dict import FieldDict

@@ -20,7 +20,7 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from kfmt_cli.broker.transactions.committed import read_committed_records
+from kfmt_cli.broker.transactions.transactions import read_committed_records
 from kfmt_cli.topics.payloads import PayloadDeclaration, PayloadDeclarations, SchemaSource
 from tests.support.broken_partitions import ORDERS, TXN, name, record_malformed, sample
 from tests.support.rebuild import batch_of, record

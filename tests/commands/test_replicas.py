@@ -14,8 +14,12 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionRegistration
-from kfmt_cli.broker.cluster.election import ElectionResult, PartitionLeadership, StartStage
+from kfmt_cli.broker.cluster.election import ElectionResult, StartStage
+from kfmt_cli.broker.metadata.cluster_image import (
+    ClusterImage,
+    PartitionLeadership,
+    PartitionRegistration,
+)
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.commands.replicas import command as replicas_command
 from kfmt_cli.commands.replicas.branches import ReplicaBranch, ReplicaBranches

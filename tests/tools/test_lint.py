@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.lint import RULES, House, names_are_public_terms
+from tools.lint import RULES, House, names_are_public_terms, no_circles
 
 FILES = {
     "README.md": "# kfmt\n",
@@ -89,3 +89,22 @@ def test_a_rule_finds_what_breaks_it(rule: object, tmp_path: Path) -> None:
     broken = house(tmp_path, **{name: text})
     found = {each.__name__: list(each(broken)) for each in RULES}
     assert found[rule.__name__]  # type: ignore[attr-defined]
+
+
+def test_packages_of_a_room_do_not_import_each_other(tmp_path: Path) -> None:
+    """Not even by way of different files; commands may run each other."""
+    files = {
+        f"kfmt_cli/{room}/{package}/{name}.py": f'"""Job."""\n{line}\n'
+        for room in ("broker", "commands")
+        for package, name, line in (
+            ("start", "load", f"from kfmt_cli.{room}.cluster import image"),
+            ("start", "outcome", ""),
+            ("cluster", "image", ""),
+            ("cluster", "election", f"from kfmt_cli.{room}.start import outcome"),
+        )
+    }
+    [line] = no_circles(house(tmp_path, **files))
+    assert line.removeprefix("a circle: ").split(" → ")[:2] == [
+        "kfmt_cli.broker.cluster",
+        "kfmt_cli.broker.start",
+    ]

@@ -1,1 +1,1 @@
-"""A cluster as a whole: its image in the metadata log, elections, replicas, sessions."""
+"""The brokers of a cluster together: elections, replicas that diverge."""

@@ -2,10 +2,14 @@
 
 A controller elects by the in-sync replicas, the eligible leader replicas and the order of the
 replicas. It does not consider the length, the leader epochs or the damage of the logs.
+When it becomes active, it gives every broker that the metadata calls unfenced a new session. If
+none of them is back in time, all expire at once, and are fenced in the order of a hash table.
 
 Source: `org.apache.kafka.controller.PartitionChangeBuilder` (`electAnyLeader`, `build`),
 `ReplicationControlManager` (`handleBrokerUnfenced`, `handleBrokerFenced`, `handleBrokerShutdown`,
-`handleAssignReplicasToDirs`), `ClusterControlManager.registerBroker`.
+`handleAssignReplicasToDirs`), `ClusterControlManager` (`registerBroker`, `activate`),
+`BrokerHeartbeatManager` (until 3.9: `BrokerHeartbeatStateList`; from 4.0 on
+`BrokerHeartbeatTracker`), `org.apache.kafka.timeline.BaseHashTable`.
 """
 
 from __future__ import annotations
@@ -14,27 +18,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-NO_LEADER = -1
+from kfmt_cli.broker.metadata.cluster_image import NO_LEADER, PartitionLeadership
+
 MAX_PERMUTED_BROKERS = 4  # brokers whose orders within a stage are all tried
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLeadership:
-    """A partition's replicas, leader and election settings in the metadata."""
-
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    elr: tuple[int, ...] = ()
-    """Eligible leader replicas."""
-    last_known: tuple[int, ...] = ()
-    """The last known leader, which the metadata stores in the field of the last known ELR."""
-    leader: int = NO_LEADER
-    min_isr: int = 1
-    allows_unclean_election: bool = False
-    """unclean.leader.election.enable."""
-    elected_from: str | None = None
-    """How the leader was elected: isr, elr, last_known_leader or unclean; None for the leader that
-    the metadata already had."""
+_FIBONACCI_MULTIPLIER = -7046029254386353131
+_UINT64_MASK = (1 << 64) - 1
+_LOAD_FACTOR = 0.75
+_INITIAL_BINS = 16  # of a new java.util.concurrent.ConcurrentHashMap
+# The first levels of 4.0, which tracks sessions by id and broker epoch, and of 4.2, which hashes
+# them differently.
+_TRACKER_FEATURE_LEVEL, _RECORD_FEATURE_LEVEL = 22, 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,3 +336,55 @@ def _iter_stage_events(
 def _startup_events(node: int) -> tuple[_StartEvent, ...]:
     """The events of a broker that starts."""
     return ("register", node), ("unfence", node), ("assign", node)
+
+
+def predict_fencing_order(
+    broker_epochs: Sequence[tuple[int, int]], stale_brokers: Iterable[int], *, feature_level: int
+) -> list[int]:
+    """The stale brokers in the order in which they are fenced.
+
+    broker_epochs: the id and the broker epoch of each broker, in the order of their registrations.
+    feature_level: the feature level of metadata.version, which decides how the controller stores
+    sessions.
+    """
+    stale_nodes = set(stale_brokers)
+    node_order = (
+        _order_as_timeline_map(broker_epochs)
+        if feature_level < _TRACKER_FEATURE_LEVEL
+        else _order_as_concurrent_map(broker_epochs, stale_nodes, feature_level)
+    )
+    return [node for node in node_order if node in stale_nodes]
+
+
+def _order_as_timeline_map(broker_epochs: Sequence[tuple[int, int]]) -> list[int]:
+    """The order of a TimelineHashMap: slots by Fibonacci hashing, the last node of a slot first."""
+    slots: list[list[int]] = [[], []]
+    for n_inserted, (node, _) in enumerate(broker_epochs):
+        if (n_inserted + 1) * _LOAD_FACTOR > len(slots):
+            present_nodes = [present_node for slot in slots for present_node in slot]
+            slots = [[] for _ in range(2 * len(slots))]
+            for present_node in present_nodes:
+                slots[_slot_index(present_node, len(slots))].append(present_node)
+        slots[_slot_index(node, len(slots))].append(node)
+    return [node for slot in slots for node in reversed(slot)]
+
+
+def _slot_index(node: int, n_slots: int) -> int:
+    return ((node * _FIBONACCI_MULTIPLIER) & _UINT64_MASK) >> (65 - n_slots.bit_length())
+
+
+def _order_as_concurrent_map(
+    broker_epochs: Sequence[tuple[int, int]], stale_nodes: set[int], feature_level: int
+) -> list[int]:
+    """The order of a ConcurrentHashMap of the ids and broker epochs of stale brokers."""
+    stale_broker_epochs = [(node, epoch) for node, epoch in broker_epochs if node in stale_nodes]
+    n_bins = _INITIAL_BINS
+    while len(stale_broker_epochs) >= _LOAD_FACTOR * n_bins:
+        n_bins *= 2
+    # A record's hash begins with the first field.
+    hash_seed = 0 if feature_level >= _RECORD_FEATURE_LEVEL else 31 * 31
+    bins: list[list[int]] = [[] for _ in range(n_bins)]
+    for node, epoch in stale_broker_epochs:
+        hash_value = (hash_seed + 31 * node + (epoch ^ (epoch >> 32))) & 0xFFFFFFFF
+        bins[(hash_value ^ (hash_value >> 16)) & (n_bins - 1)].append(node)
+    return [node for bin_nodes in bins for node in bin_nodes]

@@ -7,29 +7,30 @@ Source: `kafka.server.KafkaRaftServer.initializeLogDirs`, `kafka.log.LogManager.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
-from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_cluster_image
-from kfmt_cli.broker.start.directory import LogDirectory, find_directory_contradictions
-from kfmt_cli.broker.start.log_directory_files import BOOTSTRAP_CHECKPOINT, METADATA_LOG_NAME
-from kfmt_cli.broker.start.meta_properties import read_topic_id
-from kfmt_cli.broker.start.metadata_files import metadata_snapshots
-from kfmt_cli.broker.start.offset_intervals import OffsetIntervals
+from kfmt_cli.broker.log_reading.stored_batches import StartError
+from kfmt_cli.broker.metadata.cluster_image import (
+    ClusterImage,
+    is_reserved_directory_id,
+    read_cluster_image,
+)
+from kfmt_cli.broker.metadata.meta_properties import read_topic_id
+from kfmt_cli.broker.metadata.metadata_files import metadata_snapshots
+from kfmt_cli.broker.start.checkpoints import BOOTSTRAP_CHECKPOINT, METADATA_LOG_NAME
+from kfmt_cli.broker.start.directory import (
+    LogDirectory,
+    PartitionReplica,
+    find_directory_contradictions,
+)
 from kfmt_cli.broker.start.outcome import (
     AFTER_CLEAN_SHUTDOWN,
     AFTER_CRASH,
     OFFLINE,
     STRAY,
     UNSERVED,
+    NextStart,
     PredictedStart,
-)
-from kfmt_cli.broker.start.stored_batches import StartError
-from kfmt_cli.broker.start.unserved import (
-    format_foreign_topic_reason,
-    format_stray_reason,
-    is_reserved_directory_id,
-    owner_by_directory_id,
 )
 from kfmt_cli.broker.version import (
     DEFAULT_PREDICTED_VERSION,
@@ -39,48 +40,11 @@ from kfmt_cli.broker.version import (
 )
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.core.uuids import format_uuid
-from kfmt_cli.disk.directory_listing import DirectoryListing, classify_file, list_directory
+from kfmt_cli.disk.directory_listing import classify_file, list_directory
 from kfmt_cli.disk.file_access import is_file
 from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_marker_suffix
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.errors import InputError
-
-
-@dataclass(slots=True)
-class PartitionReplica:
-    """A partition's directory and the effect of each start on it."""
-
-    directory: DirectoryListing
-    display_path: str
-    start_by_shutdown_kind: dict[str, PredictedStart]
-    """The predicted starts by kind, `AFTER_CRASH` or `AFTER_CLEAN_SHUTDOWN`."""
-    contained_offsets: OffsetIntervals = field(default_factory=list)
-    """The offsets in its logs."""
-
-    @property
-    def name(self) -> str:
-        """The name of the directory."""
-        directory_name = self.directory.path.rpartition("/")[2]
-        return (
-            directory_name
-            if directory_name.strip(".")
-            else Path(self.directory.path).absolute().name
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NextStart:
-    """The next start of a log directory."""
-
-    file: str
-    after: str
-    starts: bool
-    reason: str | None
-    becomes: str | None
-    retry: str | None
-    """The kind of start that follows a failed one."""
-    predicted_version: PredictedVersion
-    """The version of the broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +127,11 @@ class BrokerDirectories:
         if complete_properties is None or not self.is_kraft:
             return
         image = self._cluster_image(AFTER_CRASH)
-        broker_by_directory_id = {} if image is None else owner_by_directory_id(image)
+        node_id_by_directory_id = {} if image is None else image.node_id_by_directory_id
         assigned_ids = {
             directory
-            for directory, broker_id in broker_by_directory_id.items()
-            if broker_id == complete_properties.node_id
+            for directory, node_id in node_id_by_directory_id.items()
+            if node_id == complete_properties.node_id
         }
         unclaimed_ids = assigned_ids - {properties.directory_id for properties in all_properties}
         directories_without_properties = [
@@ -289,7 +253,7 @@ class BrokerDirectories:
             topic_id, topic_partition[1], self.node_id
         ):
             _mark_unserved(
-                replica, start, STRAY, format_stray_reason(image, topic_partition[0], topic_id)
+                replica, start, STRAY, _format_stray_reason(image, topic_partition[0], topic_id)
             )
             is_known_topic = image.topic_id_by_name.get(topic_partition[0]) == topic_id
             start.is_consequence = is_known_topic and self.foreign_owner is not None
@@ -308,7 +272,7 @@ class BrokerDirectories:
     ) -> str | None:
         """Why the broker does not serve a partition that it keeps."""
         if image is not None and image.topic_id_by_name.get(topic_partition[0]) != topic_id:
-            return format_foreign_topic_reason(image, topic_partition[0], topic_id)
+            return _format_foreign_topic_reason(image, topic_partition[0], topic_id)
         if directory.unserved_reason is not None:
             return directory.unserved_reason
         assigned_id = (
@@ -335,9 +299,9 @@ class BrokerDirectories:
         image, node_id = self._cluster_image(AFTER_CRASH), self.node_id
         if image is None or node_id is None:
             return None
-        broker_by_directory_id = owner_by_directory_id(image)
+        node_id_by_directory_id = image.node_id_by_directory_id
         for directory in self.directories:
-            owner_id = broker_by_directory_id.get(
+            owner_id = node_id_by_directory_id.get(
                 directory.meta_properties.directory_id or "", node_id
             )
             if owner_id != node_id:
@@ -491,3 +455,28 @@ def _mark_unserved(
         start.log_start_offset = start.log_end_offset = None
     start.cut, start.deleted, start.lost = [], [], []
     start.unreachable = list(replica.contained_offsets)
+
+
+def _format_stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
+    """Why the metadata log does not assign a partition to this broker, which makes it stray."""
+    metadata_topic_id = image.topic_id_by_name.get(topic)
+    if metadata_topic_id is None:
+        return "the metadata log does not contain its topic"
+    if metadata_topic_id == topic_id:
+        return "the metadata log does not assign it to this broker"
+    return (
+        f"its topic has id {metadata_topic_id} in the metadata log, but {topic_id} in "
+        "partition.metadata"
+    )
+
+
+def _format_foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
+    """Why a partition with the id of another topic of this broker is not served."""
+    owner_topic = image.find_topic_name(topic_id)
+    reason = f"partition.metadata has id {topic_id}, the id of topic {owner_topic}"
+    metadata_topic_id = image.topic_id_by_name.get(topic)
+    return (
+        reason
+        if metadata_topic_id is None
+        else f"{reason}; the id of its topic is {metadata_topic_id}"
+    )

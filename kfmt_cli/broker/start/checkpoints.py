@@ -1,7 +1,10 @@
-"""Checkpoint files as a starting broker reads them, up to the first error.
+"""A broker's own files: their names, and checkpoints as a starting broker reads them.
+
+A checkpoint is read up to the first error.
 
 Source: `org.apache.kafka.server.common.CheckpointFile`, whose `IOException` takes the log directory
-offline, and its line formatters, whose `NumberFormatException` does not.
+offline, and its line formatters, whose `NumberFormatException` does not; `kafka.log.LogManager`,
+`org.apache.kafka.metadata.properties.MetaPropertiesEnsemble`.
 """
 
 from __future__ import annotations
@@ -9,10 +12,24 @@ from __future__ import annotations
 import re
 
 from kfmt_cli.core.integers import parse_java_int
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN_KIND, META_PROPERTIES_KIND
 from kfmt_cli.disk.kinds.checkpoint import MAX_CHECKPOINT_BYTES, split_checkpoint_line
 from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
+from kfmt_cli.topics import CLUSTER_METADATA
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+METADATA_LOG_NAME = f"{CLUSTER_METADATA}-0"
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+LOG_DIRECTORY_FILES = frozenset(
+    {RECOVERY_POINT_CHECKPOINT, REPLICATION_CHECKPOINT, LOG_START_CHECKPOINT, CLEANER_CHECKPOINT}
+    | META_PROPERTIES_KIND.names
+    | CLEAN_SHUTDOWN_KIND.names
+)
 # Bits of each number in a line, 0 for text.
 EPOCH_COLUMN_BITS, OFFSET_COLUMN_BITS = (32, 64), (0, 32, 64)
 _LINE_BREAK_PATTERN = re.compile(r"\r\n|\r|\n")
@@ -100,3 +117,11 @@ def read_checkpoint_offsets(file: InputFile) -> dict[tuple[str, int], int]:
     """
     entries = read_checkpoint_entries(file, OFFSET_COLUMN_BITS)
     return {(str(topic), int(partition)): int(offset) for topic, partition, offset in entries}
+
+
+def is_log_directory(directory: DirectoryListing) -> bool:
+    """Whether a directory has files that brokers write into their log directories."""
+    return (
+        not LOG_DIRECTORY_FILES.isdisjoint(directory.files)
+        or METADATA_LOG_NAME in directory.directories
+    )

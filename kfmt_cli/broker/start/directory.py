@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kfmt_cli.broker.start.checkpoints import (
-    CheckpointError,
-    CheckpointNumberError,
-    read_checkpoint_offsets,
+from kfmt_cli.broker.metadata.meta_properties import MetaProperties, read_meta_properties_leniently
+from kfmt_cli.broker.metadata.metadata_files import (
+    find_bootstrap_problem,
+    iter_file_errors,
+    iter_file_problems,
 )
-from kfmt_cli.broker.start.log_directory_files import (
+from kfmt_cli.broker.start.checkpoints import (
     BOOTSTRAP_CHECKPOINT,
     CLEANER_CHECKPOINT,
     LOG_DIRECTORY_FILES,
@@ -23,12 +24,9 @@ from kfmt_cli.broker.start.log_directory_files import (
     METADATA_LOG_NAME,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
-)
-from kfmt_cli.broker.start.meta_properties import MetaProperties, read_meta_properties_leniently
-from kfmt_cli.broker.start.metadata_files import (
-    find_bootstrap_problem,
-    iter_file_errors,
-    iter_file_problems,
+    CheckpointError,
+    CheckpointNumberError,
+    read_checkpoint_offsets,
 )
 from kfmt_cli.core.urls import restore_url_slashes
 from kfmt_cli.disk.directory_listing import DirectoryListing
@@ -38,10 +36,33 @@ from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
-    from kfmt_cli.broker.start.brokers import PartitionReplica
+    from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals
+    from kfmt_cli.broker.start.outcome import PredictedStart
 
 OffsetByPartition = dict[tuple[str, int], int]
 NO_META_PROPERTIES = MetaProperties(is_missing=True)
+
+
+@dataclass(slots=True)
+class PartitionReplica:
+    """A partition's directory and the effect of each start on it."""
+
+    directory: DirectoryListing
+    display_path: str
+    start_by_shutdown_kind: dict[str, PredictedStart]
+    """The predicted starts by kind, `AFTER_CRASH` or `AFTER_CLEAN_SHUTDOWN`."""
+    contained_offsets: OffsetIntervals = field(default_factory=list)
+    """The offsets in its logs."""
+
+    @property
+    def name(self) -> str:
+        """The name of the directory."""
+        directory_name = self.directory.path.rpartition("/")[2]
+        return (
+            directory_name
+            if directory_name.strip(".")
+            else Path(self.directory.path).absolute().name
+        )
 
 
 @dataclass(slots=True)

@@ -14,6 +14,12 @@ from functools import partial
 import numpy as np
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_SEGMENT_INDEX_BYTES
+from kfmt_cli.broker.log_reading.stored_batches import (
+    CorruptError,
+    StartError,
+    StoredBatch,
+    wrap_int64,
+)
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     CheckpointError,
@@ -28,7 +34,6 @@ from kfmt_cli.broker.start.recovery_segment import (
     RecoverySegment,
 )
 from kfmt_cli.broker.start.start_files import StartFiles
-from kfmt_cli.broker.start.stored_batches import CorruptError, StartError, StoredBatch, wrap_int64
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.directory_listing import DirectoryListing, file_size
 from kfmt_cli.disk.kinds import INDEX_KINDS

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.broker.start.log_loader import LoadedLog, LogLoaderInput, load_log
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     LogOffsets,
     OffsetInterval,
     OffsetIntervals,
@@ -15,8 +14,9 @@ from kfmt_cli.broker.start.offset_intervals import (
     read_log_offsets,
     subtract_intervals,
 )
+from kfmt_cli.broker.log_reading.stored_batches import StartError
+from kfmt_cli.broker.start.log_loader import LoadedLog, LogLoaderInput, load_log
 from kfmt_cli.broker.start.reachable_offsets import ReachableOffsetSearch
-from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.broker.version import DEFAULT_PREDICTED_VERSION, PredictedVersion
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.file_names import parse_offset_name
@@ -88,6 +88,21 @@ class PredictedStart:
         """Whether the start changes anything, or fails."""
         effects = self.cut or self.deleted or self.lost or self.unreachable or self.becomes
         return not self.starts or bool(effects)
+
+
+@dataclass(frozen=True, slots=True)
+class NextStart:
+    """The next start of a log directory."""
+
+    file: str
+    after: str
+    starts: bool
+    reason: str | None
+    becomes: str | None
+    retry: str | None
+    """The kind of start that follows a failed one."""
+    predicted_version: PredictedVersion
+    """The version of the broker."""
 
 
 # The batches of the logs read so far, by path and base offset.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kfmt_cli.broker.start.recovery_segment import RecoverySegment
-from kfmt_cli.broker.start.stored_batches import (
+from kfmt_cli.broker.log_reading.stored_batches import (
     StartError,
     StoredBatch,
     read_transaction_marker,
     wrap_int64,
 )
+from kfmt_cli.broker.start.recovery_segment import RecoverySegment
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import WrongFileKindError

@@ -17,21 +17,21 @@ from itertools import pairwise
 
 import numpy as np
 
-from kfmt_cli.broker.start.batch_walker import BatchWalker
-from kfmt_cli.broker.start.consumer import (
+from kfmt_cli.broker.log_reading.batch_walker import BatchWalker
+from kfmt_cli.broker.log_reading.consumer import (
     ConsumerFault,
     DeliveredOffsets,
     read_delivered_offsets,
     read_header_fault,
 )
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     LogOffsets,
     OffsetInterval,
     OffsetIntervals,
     merge_intervals,
 )
+from kfmt_cli.broker.log_reading.stored_batches import StartError, StoredBatch
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
-from kfmt_cli.broker.start.stored_batches import StartError, StoredBatch
 
 MAX_FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
 MAX_POLL_RECORDS = 500  # max.poll.records

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.broker.index_builder import encode_fixed_size_rows
+from kfmt_cli.broker.log_reading.stored_batches import StoredBatch, read_transaction_marker
 from kfmt_cli.broker.start.log_loader import LogLoaderInput, load_log
 from kfmt_cli.broker.start.producer_state import ProducerSnapshots
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
-from kfmt_cli.broker.start.stored_batches import StoredBatch, read_transaction_marker
 from kfmt_cli.broker.transactions.producers import (
     ProducerBatch,
     ProducerStateEntry,

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.lookup import WARM_SECTION_BYTES, find_floor_row
-from kfmt_cli.broker.start.batch_walker import BatchWalker
-from kfmt_cli.broker.start.consumer import read_base_offset, read_wrapper_first_offset
-from kfmt_cli.broker.start.stored_batches import (
+from kfmt_cli.broker.log_reading.batch_walker import BatchWalker
+from kfmt_cli.broker.log_reading.consumer import read_base_offset, read_wrapper_first_offset
+from kfmt_cli.broker.log_reading.lookup import WARM_SECTION_BYTES, find_floor_row
+from kfmt_cli.broker.log_reading.stored_batches import (
     CorruptError,
     LogBytes,
     StartError,

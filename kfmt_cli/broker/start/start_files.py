@@ -5,8 +5,8 @@ Source: `LogLoader.removeTempFilesAndCollectSwapFiles`, `LogLoader.load`.
 
 from __future__ import annotations
 
+from kfmt_cli.broker.log_reading.stored_batches import StartError
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
-from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.directory_listing import DirectoryListing, file_size
 from kfmt_cli.disk.file_names import MAX_OFFSET, parse_offset_name

@@ -5,7 +5,7 @@ Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `Producer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.control import fill_control_types
+from kfmt_cli.log.selection.committed_records import CommittedRecords
 
 COMMITTED, ABORTED, OPEN_TRANSACTION = "committed", "aborted", "open"
 OUTCOME_BY_CONTROL_TYPE = {COMMIT: COMMITTED, ABORT: ABORTED}
@@ -162,3 +163,28 @@ class TransactionTracker:
         open_transaction.batches += 1
         open_transaction.end_timestamp = batch.max_timestamp
         return None
+
+
+def read_committed_records(
+    blocks: Iterable[Block], *, aborts_open_transactions: bool = False
+) -> CommittedRecords:
+    """The committed part of a partition, from its logs' blocks in order.
+
+    The logs suffice; no transaction index is needed. aborts_open_transactions: transactions that
+    are open at the end count as aborted there, as they will be after their timeout, so that they do
+    not hold back the last stable offset.
+    """
+    tracker = TransactionTracker()
+    aborted_transactions = [
+        (transaction.producer_id, *transaction.aborted_range)
+        for block in blocks
+        for transaction in tracker.process_block(block)
+        if transaction.aborted_range is not None
+    ]
+    if aborts_open_transactions:
+        for producer_id, transaction in tracker.open_transaction_by_producer.items():
+            aborted_transactions.append(
+                (producer_id, transaction.first_offset or 0, tracker.log_end_offset)
+            )
+        return CommittedRecords.from_transactions(aborted_transactions, None)
+    return CommittedRecords.from_transactions(aborted_transactions, tracker.last_stable_offset)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT
+from kfmt_cli.broker.log_reading.offset_intervals import read_log_offsets
+from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT, LOG_START_CHECKPOINT
 from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
-from kfmt_cli.broker.start.offset_intervals import read_log_offsets
 from kfmt_cli.checks.history.history_check import (
     CheckpointCheck,
     LogOffsetIntervals,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kfmt_cli.broker.start.log_directory_files import is_log_directory
+from kfmt_cli.broker.start.checkpoints import is_log_directory
 from kfmt_cli.checks.partition.base import DirectoryCheck
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import DirectoryListing

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.latest_keys import LatestKeyOffsets
+from kfmt_cli.broker.log_reading.offset_map import LatestKeyOffsets
 from kfmt_cli.commands.cat.partition_tail import complete_end_position, tail_partition
 from kfmt_cli.commands.cat.record_format import OutputRecord, RecordFormatter, escape_record
 from kfmt_cli.commands.command_run import CommandRun

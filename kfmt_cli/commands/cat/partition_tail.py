@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.disk.directory_listing import file_size, list_directory
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition

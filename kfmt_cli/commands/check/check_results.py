@@ -8,28 +8,31 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.start.broker_groups import group_directories_by_broker
-from kfmt_cli.broker.start.brokers import BrokerDirectories, NextStart, PartitionReplica
-from kfmt_cli.broker.start.checkpoints import (
-    LEADER_EPOCH_CHECKPOINT,
-    CheckpointError,
-    CheckpointNumberError,
-    read_epoch_entries,
-)
-from kfmt_cli.broker.start.directory import LogDirectory, load_log_directory
-from kfmt_cli.broker.start.log_directory_files import (
-    LOG_START_CHECKPOINT,
-    METADATA_LOG_NAME,
-    RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_CHECKPOINT,
-)
-from kfmt_cli.broker.start.metadata_files import (
+from kfmt_cli.broker.metadata.metadata_files import (
     iter_metadata_problems,
     metadata_snapshots,
     read_voter_ids,
     snapshot_end_offset,
 )
-from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, PredictedStart
+from kfmt_cli.broker.start.broker_groups import group_directories_by_broker
+from kfmt_cli.broker.start.brokers import BrokerDirectories
+from kfmt_cli.broker.start.checkpoints import (
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    METADATA_LOG_NAME,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_CHECKPOINT,
+    CheckpointError,
+    CheckpointNumberError,
+    read_epoch_entries,
+)
+from kfmt_cli.broker.start.directory import LogDirectory, PartitionReplica, load_log_directory
+from kfmt_cli.broker.start.outcome import (
+    AFTER_CLEAN_SHUTDOWN,
+    AFTER_CRASH,
+    NextStart,
+    PredictedStart,
+)
 from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.history.history_check import HistoryCheck, HistoryFiles

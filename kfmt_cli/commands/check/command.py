@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.start.checkpoints import is_log_directory
 from kfmt_cli.broker.start.directory import LogDirectory, read_log_directory
-from kfmt_cli.broker.start.log_directory_files import is_log_directory
 from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.checks.history.history_check import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker

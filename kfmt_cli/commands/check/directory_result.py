@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.start.offset_intervals import count_offsets
+from kfmt_cli.broker.log_reading.offset_intervals import count_offsets
 from kfmt_cli.broker.start.outcome import PredictedStart
 from kfmt_cli.checks.history.log_history import LogFingerprint
 from kfmt_cli.disk.directory_listing import DirectoryListing

@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from kfmt_cli.broker.offsets.seek import read_blocks_from
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     count_offsets,
     merge_intervals,
     subtract_intervals,
 )
+from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, PredictedStart
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.check.directory_result import DirectoryCheckResult

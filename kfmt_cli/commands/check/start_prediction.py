@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.broker.start.log_directory_files import (
+from kfmt_cli.broker.log_reading.offset_intervals import intervals_to_lists
+from kfmt_cli.broker.start.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
+from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.log_loader import LogLoaderInput
-from kfmt_cli.broker.start.offset_intervals import intervals_to_lists
 from kfmt_cli.broker.start.outcome import (
     AFTER_CLEAN_SHUTDOWN,
     AFTER_CRASH,

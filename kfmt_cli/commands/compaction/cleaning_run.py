@@ -17,8 +17,8 @@ from kfmt_cli.broker.log_cleaner import (
     fill_offset_map,
     retained_record_mask,
 )
-from kfmt_cli.broker.offsets.offset_map import OffsetMap
-from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.broker.log_reading.offset_map import OffsetMap
+from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kfmt_cli.broker.defaults import DEFAULT_DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.log_cleaner import CleanerSegment, CleaningCounts, compute_dirty_range
-from kfmt_cli.broker.start.log_directory_files import CLEANER_CHECKPOINT, LOG_START_CHECKPOINT
+from kfmt_cli.broker.start.checkpoints import CLEANER_CHECKPOINT, LOG_START_CHECKPOINT
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.broker.transactions.transactions import TransactionTracker
 from kfmt_cli.commands.command_run import CommandRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kfmt_cli.broker.log_cleaner import DirtyRange
-from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.compaction.lines import key_lines
 from kfmt_cli.core.codecs.decompress import DecompressionLimit

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.seek import (
+from kfmt_cli.broker.log_reading.seek import (
     BY_SCAN,
     ReadPosition,
     choose_position_for_offset,

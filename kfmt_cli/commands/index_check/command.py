@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.offsets.lookup import IndexLookup, choose_segment, lookup_in_segment
+from kfmt_cli.broker.log_reading.lookup import IndexLookup, choose_segment, lookup_in_segment
 from kfmt_cli.broker.start.broker_groups import predict_broker_version
 from kfmt_cli.broker.version import PredictedVersion, format_predicted_versions
 from kfmt_cli.checks.index.checker import IndexChecker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.broker.offsets.lookup import IndexLookup, IndexSearch
+from kfmt_cli.broker.log_reading.lookup import IndexLookup, IndexSearch
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.times import format_time
 from kfmt_cli.render.style import Theme, escape_unprintable, format_count, format_thousands

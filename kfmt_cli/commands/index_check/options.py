@@ -53,7 +53,7 @@ def index_check(
       kfmt index-check damaged_segments/index-not-at-batch-0
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
-    from kfmt_cli.broker.offsets.lookup import OFFSET_COLUMN, TIMESTAMP_COLUMN
+    from kfmt_cli.broker.log_reading.lookup import OFFSET_COLUMN, TIMESTAMP_COLUMN
     from kfmt_cli.checks.index.checker import (
         DAMAGED_LOGS,
         INDEX_RESULT,

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import starmap
 from pathlib import Path, PurePath
 
-from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT
-from kfmt_cli.broker.start.log_directory_files import CLEANER_CHECKPOINT
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetIntervals,
     count_offsets,
     intersect_intervals,
@@ -17,6 +15,7 @@ from kfmt_cli.broker.start.offset_intervals import (
     merge_intervals,
     subtract_intervals,
 )
+from kfmt_cli.broker.start.checkpoints import CLEANER_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from kfmt_cli.commands.command_run import CommandRun, Progress
 from kfmt_cli.commands.merge.replica_logs import (
     MergeContribution,

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetInterval,
     OffsetIntervals,
     count_offsets,
     merge_intervals,
 )
+from kfmt_cli.broker.start.checkpoints import LOG_START_CHECKPOINT
 from kfmt_cli.commands.replicas.branches import ReplicaBranch
 from kfmt_cli.commands.replicas.command import PartitionComparison
 from kfmt_cli.commands.replicas.nodes import DiskReplica, TopicAndPartition

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 
 import click
 
-from kfmt_cli.broker.cluster.coordinators import (
+from kfmt_cli.broker.partitioners import (
     DEFAULT_INTERNAL_PARTITIONS,
+    EMPTY_KEY_AS_NULL_PARTITIONER,
     GROUPS_TOPIC,
+    PARTITIONERS,
     TRANSACTIONS_TOPIC,
     compute_coordinator_partition,
-    java_string_hash,
-)
-from kfmt_cli.broker.partitioners import (
-    EMPTY_KEY_AS_NULL_PARTITIONER,
-    PARTITIONERS,
     hash_to_partition,
+    java_string_hash,
 )
 from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import CommonOptions, common_options

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kfmt_cli.broker.cluster.coordinators import GROUPS_TOPIC
+from kfmt_cli.broker.partitioners import GROUPS_TOPIC
 from kfmt_cli.broker.state import create_replay
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.state.internal_topics import replay_log_records

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kfmt_cli.broker.partitioners import compute_key_partitions
-from kfmt_cli.broker.transactions.committed import read_committed_records
+from kfmt_cli.broker.transactions.transactions import read_committed_records
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.each_partition import iter_log_blocks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.cluster.cluster_image import read_metadata_end_and_epoch
-from kfmt_cli.broker.start.metadata_replay import replay_undamaged_metadata
+from kfmt_cli.broker.metadata.cluster_image import read_metadata_end_and_epoch
+from kfmt_cli.broker.metadata.metadata_replay import replay_undamaged_metadata
 from kfmt_cli.commands.replay.sources import ReplaySource
 from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.disk.directory_listing import DirectoryListing, list_directory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kfmt_cli.broker.start.offset_intervals import count_offsets, subtract_intervals
+from kfmt_cli.broker.log_reading.offset_intervals import count_offsets, subtract_intervals
 from kfmt_cli.commands.check.next_steps import add_private_key_option
 from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison
 from kfmt_cli.commands.replicas.start_orders import PartitionOutcome, StartOrder

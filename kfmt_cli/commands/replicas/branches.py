@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetIntervals,
     intersect_intervals,
     merge_intervals,

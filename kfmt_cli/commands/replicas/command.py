@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionRegistration
-from kfmt_cli.broker.start.log_directory_files import REPLICATION_CHECKPOINT
+from kfmt_cli.broker.metadata.cluster_image import ClusterImage, PartitionRegistration
+from kfmt_cli.broker.start.checkpoints import REPLICATION_CHECKPOINT
 from kfmt_cli.commands.check.check_results import CheckResults
 from kfmt_cli.commands.check.command import CheckCommand
 from kfmt_cli.commands.command_run import CommandRun

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kfmt_cli.broker.cluster.cluster_image import PartitionRegistration
-from kfmt_cli.broker.cluster.election import NO_LEADER, PartitionLeadership
+from kfmt_cli.broker.metadata.cluster_image import (
+    NO_LEADER,
+    PartitionLeadership,
+    PartitionRegistration,
+)
 from kfmt_cli.commands.replicas.branches import ReplicaBranches
 from kfmt_cli.commands.replicas.nodes import DiskReplica, replica_by_broker
 from kfmt_cli.commands.replicas.start_orders import OutcomePredictor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 
-from kfmt_cli.broker.cluster.election import NO_LEADER
+from kfmt_cli.broker.metadata.cluster_image import NO_LEADER
 from kfmt_cli.broker.version import version_from_feature_level
 from kfmt_cli.commands.replicas.advice import (
     StartOrderCost,

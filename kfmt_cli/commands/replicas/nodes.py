@@ -7,24 +7,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_cluster_with_end
-from kfmt_cli.broker.start.brokers import BrokerDirectories, PartitionReplica
-from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.broker.start.log_directory_files import (
-    LOG_START_CHECKPOINT,
-    METADATA_LOG_NAME,
-    RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_CHECKPOINT,
-)
-from kfmt_cli.broker.start.meta_properties import read_topic_id
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetIntervals,
     merge_intervals,
     read_log_offsets,
     subtract_intervals,
 )
+from kfmt_cli.broker.log_reading.stored_batches import StartError
+from kfmt_cli.broker.metadata.cluster_image import ClusterImage, read_cluster_with_end
+from kfmt_cli.broker.metadata.meta_properties import read_topic_id
+from kfmt_cli.broker.start.brokers import BrokerDirectories
+from kfmt_cli.broker.start.checkpoints import (
+    LOG_START_CHECKPOINT,
+    METADATA_LOG_NAME,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_CHECKPOINT,
+)
+from kfmt_cli.broker.start.directory import LogDirectory, PartitionReplica
 from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, OFFLINE, PredictedStart
-from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.commands.check.check_results import CheckResults
 from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
 from kfmt_cli.core.json_text import parse_json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kfmt_cli.broker.cluster.election import NO_LEADER
-from kfmt_cli.broker.start.offset_intervals import intervals_to_lists
+from kfmt_cli.broker.log_reading.offset_intervals import intervals_to_lists
+from kfmt_cli.broker.metadata.cluster_image import NO_LEADER
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.replicas.advice import next_steps
 from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison, is_controller

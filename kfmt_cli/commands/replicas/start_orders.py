@@ -6,21 +6,24 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionRegistration
 from kfmt_cli.broker.cluster.election import (
-    NO_LEADER,
     ClusterBrokers,
     ElectionResult,
     ElectionRules,
-    PartitionLeadership,
     StartStage,
+    predict_fencing_order,
     predict_possible_leaders,
 )
-from kfmt_cli.broker.cluster.fencing_order import predict_fencing_order
-from kfmt_cli.broker.start.offset_intervals import (
+from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetIntervals,
     count_offsets,
     intersect_intervals,
+)
+from kfmt_cli.broker.metadata.cluster_image import (
+    NO_LEADER,
+    ClusterImage,
+    PartitionLeadership,
+    PartitionRegistration,
 )
 from kfmt_cli.commands.replicas.branches import ReplicaBranches
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, replica_by_broker

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kfmt_cli import __version__
-from kfmt_cli.broker.cluster.coordinators import GROUPS_TOPIC
+from kfmt_cli.broker.partitioners import GROUPS_TOPIC
 from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.commands.check.command import CheckCommand
 from kfmt_cli.commands.check.directory_result import CHECK_RESULT

@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
+from kfmt_cli.broker.log_reading.stored_batches import (
+    CorruptError,
+    LogBytes,
+    StartError,
+    iter_stored_batches,
+)
 from kfmt_cli.broker.retention_rules import (
     FROM_FILE_TIME,
     FROM_TIME_INDEX,
@@ -17,14 +23,8 @@ from kfmt_cli.broker.retention_rules import (
     compute_retention,
     predict_roll,
 )
+from kfmt_cli.broker.start.checkpoints import LOG_START_CHECKPOINT, REPLICATION_CHECKPOINT
 from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT, REPLICATION_CHECKPOINT
-from kfmt_cli.broker.start.stored_batches import (
-    CorruptError,
-    LogBytes,
-    StartError,
-    iter_stored_batches,
-)
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.each_partition import for_each_partition

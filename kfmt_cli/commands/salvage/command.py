@@ -7,17 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from kfmt_cli.broker.log_reading.offset_intervals import (
+    intervals_to_lists,
+    merge_intervals,
+)
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
     CheckpointError,
     CheckpointNumberError,
     read_checkpoint_offsets,
     read_valid_epoch_entries,
-)
-from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
-from kfmt_cli.broker.start.offset_intervals import (
-    intervals_to_lists,
-    merge_intervals,
 )
 from kfmt_cli.checks.log.checker import LogChecker
 from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events

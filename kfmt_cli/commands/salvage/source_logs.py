@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT
-from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
+from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT, LOG_START_CHECKPOINT
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.salvage.partition_logs import SalvagedPartition, base_offset_in_name
 from kfmt_cli.core.urls import format_display_name

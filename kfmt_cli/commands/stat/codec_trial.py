@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.core.codecs.compress import compress
 from kfmt_cli.core.codecs.decompress import DecompressionLimit

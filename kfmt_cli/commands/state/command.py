@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from kfmt_cli.broker.cluster.coordinators import (
+from kfmt_cli.broker.log_reading.log_end import read_log_end_offset
+from kfmt_cli.broker.log_reading.stored_batches import StartError
+from kfmt_cli.broker.metadata.meta_properties import read_meta_properties, read_topic_id
+from kfmt_cli.broker.metadata.metadata_files import snapshot_end_offset
+from kfmt_cli.broker.partitioners import (
     DEFAULT_INTERNAL_PARTITIONS,
     GROUPS_TOPIC,
     compute_coordinator_partition,
 )
-from kfmt_cli.broker.offsets.log_end import read_log_end_offset
-from kfmt_cli.broker.start.meta_properties import read_meta_properties, read_topic_id
-from kfmt_cli.broker.start.metadata_files import snapshot_end_offset
-from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.broker.state import REPLAYS, can_replay, create_replay
 from kfmt_cli.broker.state.replay import ReplayedState, StateRow, TopicReplay
 from kfmt_cli.checks.log.checker import open_checked_log

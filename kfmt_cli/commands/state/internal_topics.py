@@ -104,7 +104,7 @@ def _file_partition(log_file: InputFile, of_topic: str | None) -> InternalTopicP
 def _directory_partition(
     listing: DirectoryListing, topic: str, log_directory: str
 ) -> InternalTopicPartition:
-    from kfmt_cli.broker.start.metadata_files import metadata_snapshots, snapshot_end_offset
+    from kfmt_cli.broker.metadata.metadata_files import metadata_snapshots, snapshot_end_offset
 
     snapshots = sorted(
         metadata_snapshots(listing), key=lambda file: snapshot_end_offset(file) or 0, reverse=True

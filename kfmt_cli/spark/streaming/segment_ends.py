@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.broker.start.stored_batches import (
+from kfmt_cli.broker.log_reading.stored_batches import (
     CorruptError,
     LogBytes,
     StartError,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.broker.start.offset_intervals import OffsetIntervals
+from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET

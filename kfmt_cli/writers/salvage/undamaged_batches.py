@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kfmt_cli.broker.start.offset_intervals import OffsetIntervals, merge_intervals
+from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals, merge_intervals
 from kfmt_cli.core.layout.layout import IntArray
 
 

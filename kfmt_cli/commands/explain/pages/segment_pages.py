@@ -11,8 +11,8 @@ from kfmt_cli.broker.defaults import (
     DEFAULT_SEGMENT_BYTES,
     DEFAULT_SEGMENT_INDEX_BYTES,
 )
-from kfmt_cli.broker.offsets.lookup import OFFSET_COLUMN, choose_segment, lookup_in_segment
-from kfmt_cli.broker.offsets.offset_map import ENTRY_BYTES, LOAD_FACTOR
+from kfmt_cli.broker.log_reading.lookup import OFFSET_COLUMN, choose_segment, lookup_in_segment
+from kfmt_cli.broker.log_reading.offset_map import ENTRY_BYTES, LOAD_FACTOR
 from kfmt_cli.broker.version import NEWEST_VERSION
 from kfmt_cli.commands.explain.pages.page import PageFacts, PageSection
 from kfmt_cli.core.times import format_time

@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from kfmt_cli.broker.start.offset_intervals import count_offsets
+from kfmt_cli.broker.log_reading.offset_intervals import count_offsets
 from kfmt_cli.broker.start.outcome import AFTER_CRASH
 from kfmt_cli.commands.report.page import html_columns, html_tables
 from kfmt_cli.commands.report.page.chart_registry import chart_specs, create_figures

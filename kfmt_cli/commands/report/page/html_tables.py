@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from kfmt_cli.broker.start.offset_intervals import count_offsets
+from kfmt_cli.broker.log_reading.offset_intervals import count_offsets
 from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH
 from kfmt_cli.commands.report.page.figures import latest_commits
 from kfmt_cli.commands.report.page.html_columns import (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-from kfmt_cli.broker.offsets.lookup import search_index
+from kfmt_cli.broker.log_reading.lookup import search_index
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
 from kfmt_cli.disk.kinds.kind import InputFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kfmt_cli.broker.start.metadata_files import metadata_snapshots, snapshot_end_offset
+from kfmt_cli.broker.metadata.metadata_files import metadata_snapshots, snapshot_end_offset
 from kfmt_cli.broker.state import create_replay
 from kfmt_cli.broker.state.replay import TopicReplay
 from kfmt_cli.core.codecs.decompress import DecompressionLimit

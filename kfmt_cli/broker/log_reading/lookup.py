@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kfmt_cli.broker.start.batch_walker import BatchWalker
-from kfmt_cli.broker.start.consumer import read_base_offset
-from kfmt_cli.broker.start.stored_batches import LogBytes, StoredBatch, iter_stored_batches
+from kfmt_cli.broker.log_reading.batch_walker import BatchWalker
+from kfmt_cli.broker.log_reading.consumer import read_base_offset
+from kfmt_cli.broker.log_reading.stored_batches import LogBytes, StoredBatch, iter_stored_batches
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND

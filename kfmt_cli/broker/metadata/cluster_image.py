@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kfmt_cli.broker.cluster.election import PartitionLeadership
-from kfmt_cli.broker.start.metadata_files import metadata_snapshots, read_voter_ids
-from kfmt_cli.broker.start.metadata_replay import replay_metadata_log
+from kfmt_cli.broker.metadata.metadata_files import metadata_snapshots, read_voter_ids
+from kfmt_cli.broker.metadata.metadata_replay import replay_metadata_log
 from kfmt_cli.broker.version import METADATA_VERSION_FEATURE
 from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.disk.directory_listing import DirectoryListing
@@ -21,6 +20,7 @@ from kfmt_cli.log.log_opening import open_log
 from kfmt_cli.rows.types import state_rows as types
 
 ELR_FEATURE = "eligible.leader.replicas.version"
+NO_LEADER = -1
 MIN_ISR_SETTING, UNCLEAN_ELECTION_SETTING = "min.insync.replicas", "unclean.leader.election.enable"
 
 
@@ -32,6 +32,25 @@ class BrokerRegistration:
     epoch: int
     is_fenced: bool
     directory_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLeadership:
+    """A partition's replicas, leader and election settings in the metadata."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] = ()
+    """Eligible leader replicas."""
+    last_known: tuple[int, ...] = ()
+    """The last known leader, which the metadata stores in the field of the last known ELR."""
+    leader: int = NO_LEADER
+    min_isr: int = 1
+    allows_unclean_election: bool = False
+    """unclean.leader.election.enable."""
+    elected_from: str | None = None
+    """How the leader was elected: isr, elr, last_known_leader or unclean; None for the leader that
+    the metadata already had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +103,18 @@ class ClusterImage:
     def recency_key(self) -> tuple[int, int]:
         """Sort key of metadata logs: the newer of two logs has the greater one."""
         return self.last_epoch, self.log_end_offset
+
+    @property
+    def node_id_by_directory_id(self) -> dict[str, int]:
+        """The broker that each directory.id is assigned to, if it has replicas."""
+        return {
+            directory_id: node_id
+            for registration in self.registration_by_partition.values()
+            for node_id, directory_id in zip(
+                registration.leadership.replicas, registration.directory_ids, strict=False
+            )
+            if not is_reserved_directory_id(directory_id)
+        }
 
     def find_topic_name(self, topic_id: str) -> str | None:
         """The name of the topic with an id; None if there is none."""
@@ -237,3 +268,8 @@ def _add_partition_registration(
         *(row_values["leader_epoch"], row_values["partition_epoch"]),
         tuple(row_values.get("directories") or ()),
     )
+
+
+def is_reserved_directory_id(directory_id: str) -> bool:
+    """Whether an id is reserved and names no known directory."""
+    return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")

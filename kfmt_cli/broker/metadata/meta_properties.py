@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.broker.log_reading.stored_batches import StartError
 from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.core.uuids import parse_uuid
 from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file

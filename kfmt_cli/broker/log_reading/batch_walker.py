@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from kfmt_cli.broker.start.stored_batches import (
+from kfmt_cli.broker.log_reading.stored_batches import (
     CorruptError,
     PartialHeaderError,
     StartError,

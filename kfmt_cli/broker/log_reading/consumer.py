@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.broker.start.stored_batches import (
+from kfmt_cli.broker.log_reading.stored_batches import (
     MIN_BATCH_LENGTH,
     CorruptError,
     LogBytes,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.start.consumer import read_wrapper_first_offset
+from kfmt_cli.broker.log_reading.consumer import read_wrapper_first_offset
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.findings.codes import BATCH_TRUNCATED

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 
-from kfmt_cli.broker.start.consumer import ConsumerFault, read_delivered_offsets
-from kfmt_cli.broker.start.meta_properties import read_topic_id
-from kfmt_cli.broker.start.stored_batches import (
+from kfmt_cli.broker.log_reading.consumer import ConsumerFault, read_delivered_offsets
+from kfmt_cli.broker.log_reading.stored_batches import (
     CorruptError,
     LogBytes,
     StartError,
     is_batch_valid,
     iter_stored_batches,
 )
+from kfmt_cli.broker.metadata.meta_properties import read_topic_id
 from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.uuids import format_uuid

@@ -1,0 +1,1 @@
+"""Reading logs as a broker and its consumers do: batches, offsets, timestamps, keys."""

@@ -1,1 +1,0 @@
-"""Find offsets, timestamps and keys in the logs of a partition."""
