@@ -17,7 +17,6 @@ from kfmt_cli.core.source import Source
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.formats import batch_header_readers as header
 from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
-from kfmt_cli.formats.control import ABORT
 from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
 from kfmt_cli.log.block import (
     BATCH_HEADER_BYTES,
@@ -117,6 +116,10 @@ class LogBytes:
             )
         return self._window[position - self._window_start : position - self._window_start + n_bytes]
 
+    def read_batch(self, batch: StoredBatch) -> bytes:
+        """The bytes of a batch, at most a window of them."""
+        return self.read_bytes(batch.position, min(batch.size, WINDOW_BYTES))
+
     def close(self) -> None:
         """Close the file."""
         self._source.close()
@@ -206,19 +209,20 @@ def is_batch_valid(log: LogBytes, batch: StoredBatch) -> bool:
 class TransactionMarker:
     """A transaction marker."""
 
-    is_abort: bool
+    control_type: int
+    """`ABORT` or `COMMIT`."""
     coordinator_epoch: int
     timestamp: int
     """The record's timestamp."""
 
 
-def read_transaction_marker(log: LogBytes, batch: StoredBatch) -> TransactionMarker | None:
-    """Read a transaction marker to rebuild producer state; None if the cleaner emptied the batch.
+def read_transaction_marker(batch_bytes: bytes, location: str) -> TransactionMarker | None:
+    """Read the marker in a control batch; None if the cleaner emptied the batch.
 
     Raises CorruptError if a broker cannot read the marker, StartError if a broker does not treat
-    the fault as corruption.
+    the fault as corruption. location: the file and the byte of the batch. Source:
+    `org.apache.kafka.common.record.ControlRecordType.parse`, `EndTransactionMarker.deserialize`.
     """
-    batch_bytes = log.read_bytes(batch.position, min(batch.size, WINDOW_BYTES))
     if header.records_count(batch_bytes) == 0:
         return None
     try:
@@ -241,8 +245,7 @@ def read_transaction_marker(log: LogBytes, batch: StoredBatch) -> TransactionMar
         raise CorruptError(f"control record with negative version {key_version}")
     if control_type not in MARKER_TYPES:
         raise StartError(
-            f"{log.name} byte {batch.position}: control record of type {control_type} instead of a "
-            "transaction marker"
+            f"{location}: control record of type {control_type} instead of a transaction marker"
         )
     if value_size < MARKER_BYTES or position + MARKER_BYTES > len(batch_bytes):
         raise CorruptError(f"control record whose value is too short (size {value_size})")
@@ -250,4 +253,4 @@ def read_transaction_marker(log: LogBytes, batch: StoredBatch) -> TransactionMar
     if marker_version < 0:
         raise CorruptError("transaction marker with a negative version")
     timestamp = wrap_int64(header.base_timestamp(batch_bytes) + zigzag_decode(timestamp_delta))
-    return TransactionMarker(control_type == ABORT, coordinator_epoch, timestamp)
+    return TransactionMarker(control_type, coordinator_epoch, timestamp)

@@ -18,6 +18,7 @@ from kfmt_cli.broker.start.recovery_segment import RecoverySegment
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import WrongFileKindError
+from kfmt_cli.formats.control import ABORT
 
 
 class ProducerSnapshots:
@@ -74,10 +75,10 @@ class ProducerSnapshots:
         location = f"{segment.log_name} byte {batch.position}"
         first_offset = self._first_offset_by_producer.get(batch.producer_id)
         if batch.producer_id >= 0 and batch.is_control:
-            marker = read_transaction_marker(segment.log_bytes, batch)
+            marker = read_transaction_marker(segment.log_bytes.read_batch(batch), location)
             if marker is not None and first_offset is not None:
                 del self._first_offset_by_producer[batch.producer_id]
-                if writes_index and marker.is_abort:
+                if writes_index and marker.control_type == ABORT:
                     self._add_indexed_abort(location, batch.base_offset)
                 self._pending_ends.append((first_offset, location))
         elif batch.producer_id >= 0 and first_offset is None and batch.is_transactional:

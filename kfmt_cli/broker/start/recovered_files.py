@@ -24,7 +24,6 @@ from kfmt_cli.broker.version import OLDEST_VERSION
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.formats import batch_header_readers as header
-from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, increment_sequence
 
@@ -169,11 +168,8 @@ def _read_producer_batch(segment: RecoverySegment, batch: StoredBatch) -> Produc
     )
     if not batch.is_control:
         return producer_batch
-    marker = read_transaction_marker(segment.log_bytes, batch)
+    location = f"{segment.log_name} byte {batch.position}"
+    marker = read_transaction_marker(segment.log_bytes.read_batch(batch), location)
     if marker is None:
         return None
-    return producer_batch._replace(
-        control_type=ABORT if marker.is_abort else COMMIT,
-        timestamp=marker.timestamp,
-        coordinator_epoch=marker.coordinator_epoch,
-    )
+    return producer_batch.with_marker(marker)

@@ -13,19 +13,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kfmt_cli.broker.log_reading.stored_batches import (
+    CorruptError,
+    StartError,
+    TransactionMarker,
+    read_transaction_marker,
+)
 from kfmt_cli.core.codecs.checksum import CRC32C_POLYNOMIAL, compute_crc
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import Table
-from kfmt_cli.formats.batch import RECORD
-from kfmt_cli.formats.control import ABORT, END_TXN_MARKER
+from kfmt_cli.formats.control import ABORT
 from kfmt_cli.formats.snapshot import PRODUCER_SNAPSHOT, PRODUCER_STATE
-from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block
-from kfmt_cli.log.control import MARKER_BYTES, MARKER_TYPES, fill_control_types
+from kfmt_cli.log.block import Block
 
 NO_VALUE = -1
 PRODUCER_BATCH_COLUMNS = (
     *("producer_id", "producer_epoch", "last_sequence", "base_offset", "last_offset"),
-    *("max_timestamp", "transactional", "position", "control", "control_type", "records_count"),
+    *("max_timestamp", "transactional", "position", "control", "start", "end"),
 )
 
 
@@ -45,6 +49,14 @@ class ProducerBatch(NamedTuple):
     """The marker's type, None for records."""
     coordinator_epoch: int = NO_VALUE
     """The marker's coordinator epoch."""
+
+    def with_marker(self, marker: TransactionMarker) -> ProducerBatch:
+        """The same batch with the contents of its marker."""
+        return self._replace(
+            timestamp=marker.timestamp,
+            control_type=marker.control_type,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
 
 
 @dataclass(slots=True)
@@ -210,47 +222,26 @@ class ProducerStateManager:
 
 
 def iter_producer_batches(block: Block, rows: IntArray) -> Iterator[ProducerBatch]:
-    """The producer batches in the selected rows of a block, in order."""
-    if not len(rows):
-        return
+    """The producer batches in the selected rows of a block, in order, without markers that the
+    cleaner has emptied or that a broker cannot read."""
     batches = block.batches
-    fill_control_types(block)
     columns = (batches[column_name][rows].tolist() for column_name in PRODUCER_BATCH_COLUMNS)
-    for row, *batch_values, is_control, control_type, n_records in zip(
-        rows.tolist(), *columns, strict=True
-    ):
-        if not is_control:
-            yield ProducerBatch(*batch_values)
-        elif control_type in MARKER_TYPES and n_records >= 1:  # else emptied by the cleaner
-            marker_values = _read_marker_values(block, row)
-            if marker_values is None:
+    for *batch_values, is_control, batch_start, batch_end in zip(*columns, strict=True):
+        batch = ProducerBatch(*batch_values)
+        if is_control:
+            location = f"{block.file_name} byte {batch.position}"
+            try:
+                marker = read_transaction_marker(block.data[batch_start:batch_end], location)
+            except (CorruptError, StartError):
                 continue
-            coordinator_epoch, timestamp = marker_values
-            yield ProducerBatch(*batch_values)._replace(
-                timestamp=timestamp, control_type=control_type, coordinator_epoch=coordinator_epoch
-            )
+            if marker is None:
+                continue
+            batch = batch.with_marker(marker)
+        yield batch
 
 
 def _entry_fields(producer: ProducerStateEntry) -> dict[str, int]:
     return {name: getattr(producer, name) for name in ProducerStateEntry.__slots__}
-
-
-def _read_marker_values(block: Block, row: int) -> tuple[int, int] | None:
-    """The coordinator epoch and the timestamp of a transaction marker, or None."""
-    batches = block.batches
-    record_start, record_end = int(batches.start[row]) + BATCH_HEADER_BYTES, int(batches.end[row])
-    record_starts, record_ends = np.array([record_start]), np.array([record_end])
-    record_columns = RECORD.decode_columns(block.data, record_starts, record_ends, 1)
-    value_starts = record_columns.value[:1]
-    if not len(value_starts) or record_columns.value_size[0] < MARKER_BYTES:
-        return None
-    marker_columns = END_TXN_MARKER.decode_columns(
-        block.data, value_starts, value_starts + END_TXN_MARKER.dtype.itemsize, 1
-    )
-    timestamp_delta = int(record_columns.timestamp_delta[0])
-    return int(marker_columns.coordinator_epoch[0]), int(
-        batches.base_timestamp[row]
-    ) + timestamp_delta
 
 
 def _sort_in_hash_map_order(producer_ids: list[int]) -> list[int]:
