@@ -25,7 +25,7 @@ from kfmt_cli.arrow.input_files import (
 )
 from kfmt_cli.broker.log_reading.log_end import read_last_records_offset
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
-from kfmt_cli.broker.transactions.producers import ProducerStateManager
+from kfmt_cli.broker.transactions.producer_state import ProducerStateManager
 from kfmt_cli.broker.transactions.transactions import read_committed_records
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.table import Table

@@ -15,7 +15,7 @@ from kfmt_cli.broker.index_builder import IndexBuilder
 from kfmt_cli.broker.log_reading.stored_batches import StartError
 from kfmt_cli.broker.log_recovery import iter_recovered_blocks
 from kfmt_cli.broker.start.recovered_files import recover_partition
-from kfmt_cli.broker.transactions.producers import ProducerStateManager
+from kfmt_cli.broker.transactions.producer_state import ProducerStateManager
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.registry import create_log_checks
 from kfmt_cli.disk.directory_listing import DirectoryListing, classify_file, list_directory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kfmt_cli.broker.transactions.producers import ProducerStateManager
+from kfmt_cli.broker.transactions.producer_state import ProducerStateManager
 from kfmt_cli.core.source import BytesSource
 from kfmt_cli.log.reader import LogReader
 from tests.support.rebuild import batch_of, control_batch, record, with_crc

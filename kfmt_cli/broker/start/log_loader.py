@@ -26,7 +26,6 @@ from kfmt_cli.broker.start.checkpoints import (
     CheckpointNumberError,
     read_valid_epoch_entries,
 )
-from kfmt_cli.broker.start.producer_state import ProducerSnapshots, is_producer_snapshot
 from kfmt_cli.broker.start.recovery_segment import (
     MAX_INDEX_BYTES,
     InvalidOffset,
@@ -34,6 +33,7 @@ from kfmt_cli.broker.start.recovery_segment import (
     RecoverySegment,
 )
 from kfmt_cli.broker.start.start_files import StartFiles
+from kfmt_cli.broker.transactions.producer_state import ProducerStateManager, is_producer_snapshot
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.disk.directory_listing import DirectoryListing, file_size
 from kfmt_cli.disk.kinds import INDEX_KINDS
@@ -84,15 +84,13 @@ class LoadedLog:
 
 
 def load_log(
-    loader_input: LogLoaderInput, producer_snapshots: ProducerSnapshots | None = None
+    loader_input: LogLoaderInput, producer_state: ProducerStateManager | None = None
 ) -> LoadedLog:
     """Start on a partition; raises InputError, and StartError if the broker does not start.
 
-    producer_snapshots: the producer state to rebuild; afterwards it has the remaining snapshots.
+    producer_state: the producer state to rebuild; afterwards it has the remaining snapshots.
     """
-    loader = _LogLoader(
-        loader_input, producer_snapshots or ProducerSnapshots(loader_input.has_transactions)
-    )
+    loader = _LogLoader(loader_input, producer_state or ProducerStateManager())
     try:
         return loader.load()
     except (CorruptError, InvalidOffset) as error:
@@ -104,12 +102,12 @@ def load_log(
 
 
 class _LogLoader:
-    def __init__(self, loader_input: LogLoaderInput, producer_snapshots: ProducerSnapshots) -> None:
+    def __init__(self, loader_input: LogLoaderInput, producer_state: ProducerStateManager) -> None:
         self._loader_input = loader_input
         self._start_files = StartFiles(loader_input.directory, loader_input.kafka_version)
         self._segment_by_base: dict[int, RecoverySegment] = {}
         self._split_part_by_base: dict[int, RecoverySegment] = {}  # the parts of split segments
-        self._producer_snapshots = producer_snapshots
+        self._producer_state = producer_state
 
     def close(self) -> None:
         for segment in self._segment_by_base.values():
@@ -123,7 +121,7 @@ class _LogLoader:
             for file_name, snapshot_file in self._start_files.file_by_name.items()
             if is_producer_snapshot(file_name)
         }
-        self._producer_snapshots.reset_state(
+        self._producer_state.reset(
             {
                 self._start_files.parse_name_offset(file_name): snapshot_file
                 for file_name, snapshot_file in snapshot_file_by_name.items()
@@ -142,16 +140,12 @@ class _LogLoader:
         loaded_log = LoadedLog(
             segments, self._start_files.deleted_names, log_start_offset, log_end_offset
         )
-        self._producer_snapshots.reset_state(self._producer_snapshots.file_by_offset)
-        self._producer_snapshots.remove_stray_snapshots(list(self._segment_by_base))
-        self._producer_snapshots.rebuild_state(
-            segments,
-            log_start_offset,
-            log_end_offset,
-            is_after_clean_shutdown=self._loader_input.is_clean_shutdown,
-        )
+        self._producer_state.reset(self._producer_state.snapshot_by_offset)
+        self._producer_state.remove_stray_snapshots(list(self._segment_by_base))
+        if not self._loader_input.is_clean_shutdown or self._producer_state.snapshot_by_offset:
+            self._rebuild_producer_state(segments, log_start_offset, log_end_offset)
         self._check_first_unstable_offset(loaded_log)
-        remaining_snapshots = self._producer_snapshots.file_by_offset
+        remaining_snapshots = self._producer_state.snapshot_by_offset
         loaded_log.deleted_names += (
             file_name
             for file_name in snapshot_file_by_name
@@ -181,7 +175,7 @@ class _LogLoader:
 
     def _check_first_unstable_offset(self, loaded_log: LoadedLog) -> None:
         """Find the batch where the oldest open transaction begins; raises StartError."""
-        first_unstable_offset = self._producer_snapshots.first_unstable_offset
+        first_unstable_offset = self._producer_state.first_unstable_offset
         if first_unstable_offset is None:
             return
         first_unstable_offset = max(first_unstable_offset, loaded_log.log_start_offset)
@@ -300,28 +294,23 @@ class _LogLoader:
     def _recover_segment(self, segment: RecoverySegment, *, is_opening: bool = False) -> int:
         """Recover a segment; returns the number of bytes truncated. is_opening: whether the segment
         is not part of the log yet."""
-        producer_snapshots = self._producer_snapshots
+        producer_state = self._producer_state
         earlier_segments = [
             other_segment
             for base_offset, other_segment in sorted(self._segment_by_base.items())
             if base_offset < segment.base_offset or not is_opening
         ]
-        producer_snapshots.reset_state(producer_snapshots.file_by_offset)
-        producer_snapshots.rebuild_state(
-            earlier_segments,
-            self._loader_input.log_start_offset,
-            segment.base_offset,
-            is_after_clean_shutdown=False,
+        producer_state.reset(producer_state.snapshot_by_offset)
+        self._rebuild_producer_state(
+            earlier_segments, self._loader_input.log_start_offset, segment.base_offset
         )
         segment.is_recovered = True
         truncated_bytes = 0
-        producer_snapshots.begin_transaction_index()
-        if (
-            producer_snapshots.can_skip_segment(segment)
-            and segment.unchanged_end_offset is not None
-        ):
-            if not segment.is_legacy:
-                producer_snapshots.mark_offsets_processed(segment.unchanged_end_offset)
+        if self._can_skip_segment(segment):
+            if segment.unchanged_end_offset is not None and not segment.is_legacy:
+                producer_state.map_end_offset = max(
+                    producer_state.map_end_offset, segment.unchanged_end_offset
+                )
         else:
             try:
                 truncated_bytes = segment.recover(
@@ -331,12 +320,77 @@ class _LogLoader:
             except OffsetOverflow:
                 self._split_segment(segment)
                 raise
-        producer_snapshots.take_snapshot()
+        producer_state.take_snapshot()
         return truncated_bytes
 
+    def _can_skip_segment(self, segment: RecoverySegment) -> bool:
+        """Whether an unchanged segment without transactions can be skipped: it changes only the end
+        offset."""
+        return segment.unchanged_end_offset is not None and not self._loader_input.has_transactions
+
     def _update_producer_state(self, segment: RecoverySegment, batch: StoredBatch) -> None:
-        self._producer_snapshots.process_batch(segment, batch, writes_index=True)
-        self._producer_snapshots.apply_pending_transactions()
+        aborted_transaction = self._producer_state.process_batch(segment.log_bytes, batch)
+        if aborted_transaction is not None:
+            segment.add_aborted_transaction(aborted_transaction, batch.position)
+        self._producer_state.apply_pending_transactions()
+
+    def _rebuild_producer_state(
+        self, segments: list[RecoverySegment], log_start_offset: int, end_offset: int
+    ) -> None:
+        """Process the batches after the newest snapshot, without checking their checksums; raises
+        CorruptError, StartError, InputError."""
+        producer_state = self._producer_state
+        producer_state.snapshot_by_offset = {
+            offset: file
+            for offset, file in producer_state.snapshot_by_offset.items()
+            if log_start_offset < offset <= end_offset
+        }
+        if end_offset != producer_state.map_end_offset:
+            producer_state.load_newest_snapshot(log_start_offset)
+        if end_offset > producer_state.map_end_offset:
+            self._process_segments(segments, log_start_offset, end_offset)
+        producer_state.map_end_offset = end_offset
+        producer_state.take_snapshot()
+
+    def _process_segments(
+        self, segments: list[RecoverySegment], log_start_offset: int, end_offset: int
+    ) -> None:
+        producer_state = self._producer_state
+        processed_base_offsets = [
+            segment.base_offset
+            for segment in segments
+            if segment.base_offset <= producer_state.map_end_offset
+        ]
+        first_base_offset = processed_base_offsets[-1] if processed_base_offsets else -1
+        end_base_offset = max(
+            (segment.base_offset for segment in segments if segment.base_offset <= end_offset),
+            default=None,
+        )
+        last_two_base_offsets = {segment.base_offset for segment in segments[-2:]}
+        for segment in segments:
+            if not first_base_offset <= segment.base_offset < end_offset:
+                continue
+            start_offset = max(segment.base_offset, producer_state.map_end_offset, log_start_offset)
+            producer_state.map_end_offset = start_offset
+            if segment.base_offset in last_two_base_offsets:
+                producer_state.take_snapshot()
+            if self._can_skip_segment(segment):
+                continue
+            end_position = segment.size
+            if (
+                segment.base_offset == end_base_offset
+                and (end_batch := segment.translate_offset(end_offset)) is not None
+            ):
+                end_position = end_batch.position
+            start_batch = segment.translate_offset(start_offset)
+            if start_batch is None:
+                continue
+            for batch in segment.iter_batches(start_batch.position):
+                if batch.end_position > end_position:
+                    break
+                if batch.magic >= 2:
+                    producer_state.process_batch(segment.log_bytes, batch)
+            producer_state.apply_pending_transactions()
 
     def _split_segment(self, segment: RecoverySegment) -> None:
         """Split a segment whose offsets are out of range for its base offset."""
@@ -395,7 +449,6 @@ class _LogLoader:
                     return None
                 except InvalidOffset:
                     truncated_bytes = segment.truncate_to_base()
-                    self._producer_snapshots.discard_transaction_index(segment)
                 if truncated_bytes > 0:
                     for base_offset in pending_base_offsets:
                         self._start_files.delete_file(f"{base_offset:020}.log")
@@ -408,7 +461,7 @@ class _LogLoader:
             for base_offset in sorted(segment_by_base):
                 self._start_files.delete_file(f"{base_offset:020}.log")
                 segment_by_base.pop(base_offset).close()
-            self._producer_snapshots.file_by_offset.clear()
+            self._producer_state.snapshot_by_offset.clear()
         segment_by_base[loader_input.log_start_offset] = self._create_empty_segment(
             loader_input.log_start_offset
         )

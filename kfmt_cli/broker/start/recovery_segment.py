@@ -70,7 +70,8 @@ class RecoverySegment:
     bytes in the file. unchanged_end_offset: the end offset of a log that recovery leaves unchanged,
     None if it must be read batch by batch. index_file: the file of the offset index, None if
     missing. is_recovered: whether the index has been rebuilt. time_entries: the entries of the
-    rebuilt time index, each a timestamp and an offset.
+    rebuilt time index, each a timestamp and an offset. aborted_transactions: those of the rebuilt
+    transaction index.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class RecoverySegment:
         self.has_index_directory = False  # a directory has the name of the index
         self.is_recovered = False
         self.time_entries: list[tuple[int, int]] = []
+        self.aborted_transactions: list[dict[str, int]] = []
         self._index_columns: tuple[IndexColumn, IndexColumn] | None = None
         self._log_bytes: LogBytes | None = None
 
@@ -189,6 +191,7 @@ class RecoverySegment:
             _ = self.index_columns
         offset_entries: list[tuple[int, int]] = []
         self.time_entries = []
+        self.aborted_transactions = []
         largest_time_entry = NO_TIME_ENTRY
         valid_end_position = last_indexed_position = self.start_position
         try:
@@ -234,6 +237,14 @@ class RecoverySegment:
         if time_entry[0] > last_entry[0]:
             self.time_entries.append(time_entry)
 
+    def add_aborted_transaction(self, aborted_transaction: dict[str, int], position: int) -> None:
+        """Add an entry to the transaction index; raises StartError. position: of the marker."""
+        last_entry = self.aborted_transactions[-1:]
+        if last_entry and aborted_transaction["last_offset"] <= last_entry[0]["last_offset"]:
+            message = "an aborted transaction ends before the previous one"
+            raise StartError(f"{self.log_name} byte {position}: {message}")
+        self.aborted_transactions.append(aborted_transaction)
+
     def read_first_offset(self, batch: StoredBatch) -> int:
         """The first offset of a batch; for a wrapper, its first message's."""
         if batch.magic >= 2:
@@ -253,6 +264,7 @@ class RecoverySegment:
 
     def truncate_to_base(self) -> int:
         """Truncate at the batch found for the base offset, if any; returns the bytes truncated."""
+        self.aborted_transactions = []
         first_batch = self.translate_offset(self.base_offset)
         if first_batch is None:
             return 0

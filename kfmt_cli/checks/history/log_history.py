@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kfmt_cli.broker.transactions.producers import ProducerBatch, iter_producer_batches
+from kfmt_cli.broker.transactions.producer_state import ProducerBatch, iter_producer_batches
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.findings import codes

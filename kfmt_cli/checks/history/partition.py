@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from kfmt_cli.broker.defaults import DEFAULT_TRANSACTION_MAX_TIMEOUT_MS
-from kfmt_cli.broker.transactions.producers import (
+from kfmt_cli.broker.transactions.producer_state import (
     NO_VALUE,
     ProducerBatch,
     ProducerStateEntry,
@@ -205,7 +205,7 @@ class PartitionHistoryCheck(HistoryCheck):
             log_entry = self._producers.entry_by_producer_id.get(producer_id)
             if log_entry is None or snapshot_entry.last_offset < (self._first_offset or 0):
                 continue
-            log_values, snapshot_values = asdict(log_entry), asdict(snapshot_entry)
+            log_values, snapshot_values = log_entry._asdict(), snapshot_entry._asdict()
             for field_name in _COMPARED_FIELDS:
                 if log_values[field_name] != snapshot_values[field_name]:
                     yield Finding(
