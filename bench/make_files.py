@@ -113,7 +113,7 @@ def _write_segment(
     segment_bytes: int,
 ) -> tuple[int, int]:
     """Write a segment; returns the first batch of the next segment and its offset."""
-    from kfmt_cli.broker.index_builder import IndexBuilder
+    from kfmt_cli.broker.log_recovery import IndexBuilder
 
     base, start, batch_index = offset, batches[first_batch][0], first_batch
     positions, last_offsets, times = [], [], []

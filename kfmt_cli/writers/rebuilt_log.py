@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
-from kfmt_cli.broker.index_builder import IndexBuilder
 from kfmt_cli.broker.log_reading.stored_batches import StartError
-from kfmt_cli.broker.log_recovery import iter_recovered_blocks
+from kfmt_cli.broker.log_recovery import IndexBuilder, iter_recovered_blocks
 from kfmt_cli.broker.start.recovered_files import recover_partition
 from kfmt_cli.broker.transactions.producer_state import ProducerStateManager
 from kfmt_cli.checks.base import Scope

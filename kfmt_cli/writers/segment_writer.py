@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES, MAX_SEGMENT_BYTES
-from kfmt_cli.broker.index_builder import IndexBuilder
+from kfmt_cli.broker.log_recovery import IndexBuilder
 from kfmt_cli.errors import OutputError
 from kfmt_cli.writers.batches import EncodedBatches
 from kfmt_cli.writers.output import AtomicOutput, StagingDirectory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kfmt_cli.broker.index_builder import IndexBuilder
+from kfmt_cli.broker.log_recovery import IndexBuilder
 from kfmt_cli.checks.index.entry_rules import ORDER_RULES
 from kfmt_cli.disk.kinds.fixed_size_rows import TIME_INDEX_KIND
 from kfmt_cli.formats.index import TIME_INDEX_ENTRY

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kfmt_cli.broker.index_builder import encode_fixed_size_rows
+from kfmt_cli.broker.log_recovery import encode_fixed_size_rows
 from kfmt_cli.broker.start.log_loader import LogLoaderInput, load_log
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
 from kfmt_cli.broker.transactions.producer_state import (
@@ -50,11 +50,12 @@ def recover_partition(
         producer_state,
     )
     loaded_log.close()
-    recovered_segments = [_encode_index_files(segment) for segment in loaded_log.segments]
+    recovered_segments = [encode_index_files(segment) for segment in loaded_log.segments]
     return recovered_segments, producer_state.encode_written_snapshots()
 
 
-def _encode_index_files(segment: RecoverySegment) -> RecoveredSegment:
+def encode_index_files(segment: RecoverySegment) -> RecoveredSegment:
+    """The indexes of a recovered segment."""
     offsets, positions = (column.stored_values for column in segment.index_columns)
     time_entries = np.array(segment.time_entries, np.int64).reshape(-1, 2)
     index_columns = {"relative_offset": offsets - segment.base_offset, "log_position": positions}

@@ -184,8 +184,9 @@ class RecoverySegment:
     def recover(self, index_interval_bytes: int, on_batch: Callable[[StoredBatch], None]) -> int:
         """Recover the segment like a broker; returns the number of bytes truncated.
 
-        on_batch: called with each batch of magic 2 that is kept. Raises OffsetOverflow,
-        InvalidOffset.
+        Batch by batch, with the result of a broker for all offsets; `broker/log_recovery.py` is the
+        fast way for logs whose offsets increase. on_batch: called with each batch of magic 2 that
+        is kept. Raises OffsetOverflow, InvalidOffset.
         """
         if self.has_index_directory:
             _ = self.index_columns
