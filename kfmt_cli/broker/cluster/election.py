@@ -14,7 +14,7 @@ Source: `org.apache.kafka.controller.PartitionChangeBuilder` (`electAnyLeader`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -137,6 +137,11 @@ class _ElectionSimulation:
                 remaining_isr if remaining_isr or self.cluster_brokers.rules.is_elr_enabled else isr
             )
 
+    def fence_expired_brokers(self) -> None:
+        """Fence all brokers that are not back in time, in order."""
+        for node in list(self.stale_nodes):
+            self.fence_expired_broker(node)
+
     def elect_uncleanly(self) -> None:
         """Hold an unclean election, as by command; it does nothing while there is a leader."""
         if self.leadership.leader == NO_LEADER:
@@ -219,7 +224,9 @@ def predict_possible_leaders(
     result_by_leader: dict[int, ElectionResult] = {}
     for event_plan in _iter_event_plans(cluster_brokers, stages, offline_directory_nodes):
         simulation = _ElectionSimulation(cluster_brokers, leadership, offline_directory_nodes)
-        _simulate_events(simulation, event_plan)
+        for stage_events in event_plan:
+            for apply_event, arguments in stage_events:
+                apply_event(simulation, *arguments)
         result_by_leader.setdefault(
             simulation.leadership.leader,
             ElectionResult(simulation.leadership.leader, simulation.leadership.elected_from),
@@ -232,21 +239,10 @@ def predict_possible_leaders(
     return list(result_by_leader.values())
 
 
-_StartEvent = tuple[str, int]
-
-
-def _simulate_events(
-    simulation: _ElectionSimulation, event_plan: Iterable[tuple[_StartEvent, ...]]
-) -> None:
-    for stage_events in event_plan:
-        for event_name, node in stage_events:
-            if event_name == "expire-all":
-                for stale_node in list(simulation.stale_nodes):
-                    simulation.fence_expired_broker(stale_node)
-            elif event_name == "elect":
-                simulation.elect_uncleanly()
-            else:
-                getattr(simulation, event_name)(node)
+# A method of the simulation, and its arguments.
+_StartEvent = tuple[Callable[..., None], tuple[int, ...]]
+_ELECTION: _StartEvent = (_ElectionSimulation.elect_uncleanly, ())
+_EXPIRY: _StartEvent = (_ElectionSimulation.fence_expired_brokers, ())
 
 
 def _iter_event_plans(
@@ -307,13 +303,17 @@ def _iter_stage_events(
             if node not in stale_brokers
             for event in _startup_events(node)
         ]
-        election_events = [("elect", 0)] if stage.ends_with_election else []
-        expiry_events = [("expire-all", 0)] if stale_brokers else []
+        election_events = [_ELECTION] if stage.ends_with_election else []
+        expiry_events = [_EXPIRY] if stale_brokers else []
         if not stale_nodes:
             yield (*immediate_events, *election_events, *expiry_events)
             continue
         stale_events = [event for node in stale_nodes for event in _startup_events(node)]
-        move_events = [("move", node) for node in stale_nodes if node in offline_directory_nodes]
+        move_events: list[_StartEvent] = [
+            (_ElectionSimulation.move, (node,))
+            for node in stale_nodes
+            if node in offline_directory_nodes
+        ]
         for first_events in (
             (immediate_events, [*immediate_events, *move_events])
             if move_events
@@ -335,7 +335,11 @@ def _iter_stage_events(
 
 def _startup_events(node: int) -> tuple[_StartEvent, ...]:
     """The events of a broker that starts."""
-    return ("register", node), ("unfence", node), ("assign", node)
+    return (
+        (_ElectionSimulation.register, (node,)),
+        (_ElectionSimulation.unfence, (node,)),
+        (_ElectionSimulation.assign, (node,)),
+    )
 
 
 def predict_fencing_order(
