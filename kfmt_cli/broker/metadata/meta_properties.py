@@ -42,6 +42,13 @@ class MetaProperties:
         """Whether a KRaft broker wrote it."""
         return self.version not in (None, 0)
 
+    def is_same_broker(self, other: MetaProperties) -> bool:
+        """Whether both have the ids of the same broker."""
+        return self.node_id is not None and (self.cluster_id, self.node_id) == (
+            other.cluster_id,
+            other.node_id,
+        )
+
 
 def read_meta_properties(file: InputFile) -> MetaProperties:
     """The values in a meta.properties; raises InputError."""

@@ -55,8 +55,14 @@ def group_directories_by_broker(
 def _find_broker_group(
     groups: list[BrokerDirectories], directory: LogDirectory
 ) -> BrokerDirectories | None:
+    meta_properties = directory.meta_properties
     return next(
-        (group for group in groups if _is_same_broker(group.directories[0], directory)), None
+        (
+            group
+            for group in groups
+            if group.directories[0].meta_properties.is_same_broker(meta_properties)
+        ),
+        None,
     )
 
 
@@ -67,15 +73,3 @@ def _is_copied_directory(
     another broker's, unless the user named both."""
     has_same_id = original.meta_properties.directory_id == directory.meta_properties.directory_id
     return has_same_id and not {original.path, directory.path} <= user_paths
-
-
-def _is_same_broker(first_directory: LogDirectory, second_directory: LogDirectory) -> bool:
-    first_properties, second_properties = (
-        first_directory.meta_properties,
-        second_directory.meta_properties,
-    )
-    has_same_ids = (first_properties.cluster_id, first_properties.node_id) == (
-        second_properties.cluster_id,
-        second_properties.node_id,
-    )
-    return first_properties.node_id is not None and has_same_ids
