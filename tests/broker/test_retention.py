@@ -13,12 +13,11 @@ import pytest
 from kfmt_cli.broker.retention_rules import (
     FROM_FILE_TIME,
     FROM_TIME_INDEX,
-    ActiveSegmentFacts,
     DeletionBounds,
     RetentionSegmentFacts,
     compute_retention,
-    predict_roll,
 )
+from kfmt_cli.broker.segment_roll import ActiveSegmentFacts, predict_roll
 from kfmt_cli.broker.topic_settings import DAY_MS, TopicSettings, apply_properties
 from kfmt_cli.commands.retention.command import read_active_segment
 from kfmt_cli.core.times import format_time

@@ -11,12 +11,11 @@ from kfmt_cli.broker.retention_rules import (
     FROM_FILE_TIME,
     FROM_TIME_INDEX,
     MAX_TIMESTAMP,
-    ActiveSegmentFacts,
     DeletionBounds,
     RetentionSegmentFacts,
     compute_retention,
-    predict_roll,
 )
+from kfmt_cli.broker.segment_roll import ActiveSegmentFacts, predict_roll
 from kfmt_cli.broker.topic_settings import TopicSettings, apply_properties, overridden_fields
 from kfmt_cli.errors import UsageError
 

@@ -15,14 +15,12 @@ from kfmt_cli.broker.log_reading.stored_batches import (
 from kfmt_cli.broker.retention_rules import (
     FROM_FILE_TIME,
     FROM_TIME_INDEX,
-    ActiveSegmentFacts,
     DeletionBounds,
     RetentionSegmentFacts,
     SegmentRetention,
-    SegmentRoll,
     compute_retention,
-    predict_roll,
 )
+from kfmt_cli.broker.segment_roll import ActiveSegmentFacts, SegmentRoll, predict_roll
 from kfmt_cli.broker.start.checkpoints import LOG_START_CHECKPOINT, REPLICATION_CHECKPOINT
 from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.topic_settings import TopicSettings

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kfmt_cli.broker.retention_rules import SegmentRetention, SegmentRoll
+from kfmt_cli.broker.retention_rules import SegmentRetention
+from kfmt_cli.broker.segment_roll import SegmentRoll
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.times import YEAR_10000_MS, format_interval_end, format_time
 from kfmt_cli.render.plot import retention_plot_lines
