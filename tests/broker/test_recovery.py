@@ -168,7 +168,7 @@ def has_valid_batch(segment: RecoverySegment, position: int) -> bool:
     return batch is not None and is_batch_valid(segment.log_bytes, batch)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(damaged_logs(), st.sampled_from([0, 100, 4096]))
 def test_both_recoveries_keep_the_same_bytes_and_build_the_same_files(
     log: bytes, interval: int
