@@ -20,9 +20,9 @@ from unittest.mock import patch
 
 from bench.make_files import BENCH_DIRECTORY, FULL, make_file, make_many
 from bench.process import KFMT, machine, measure, write_table
-from kfmt_cli.checks.log.checker import LogChecker
+from kfmt_cli.commands.python.command_result import null_run
 from kfmt_cli.commands.verify_crc.command import VerifyCrcCommand
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.commands.verify_crc.options import VerifyCrcOptions
 from kfmt_cli.execution import item_processor
 from tools import kafka
 
@@ -33,7 +33,8 @@ POOL = 0.03  # seconds to fork a process from one with all modules loaded
 
 def measure_shares(path: str, deep: bool, jobs: int) -> tuple[float, list[float]]:
     """Seconds of the main process itself, and of each chunk in order."""
-    task = VerifyCrcCommand(LogChecker(deep, DecompressionLimit(), 0), jobs)
+    options = VerifyCrcOptions(paths=(path,), deep=deep, jobs=jobs)
+    task = VerifyCrcCommand(null_run(), options)
     times: list[float] = []
 
     def process_chunks(

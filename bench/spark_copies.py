@@ -19,8 +19,8 @@ from typing import Any
 from bench.make_files import BENCH_DIRECTORY, FULL, SMOKE, Spec, make_file
 from bench.process import KFMT, machine, write_table
 from bench.spark import MASTER, best
-from kfmt_cli.cli.selection_options import parse_selection_options
 from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.options.selection import parse_selection_options
 from kfmt_cli.spark.jobs import compare, export_job, find_job, restore, verify
 from kfmt_cli.spark.jobs.context import JobContext, JobSummary
 from kfmt_cli.spark.session import open_sql_session

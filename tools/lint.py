@@ -32,13 +32,17 @@ LEVELS = [
     {"checks", "render"},
     {"execution", "writers"},
     {"arrow"},
+    {"options"},
     {"commands", "spark"},
     {"browse"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
-# Modules in the folder of a command that belong to the command line.
-OF_COMMAND_LINE = re.compile(rf"{PACKAGE}[./]commands[./]\w+[./](options|job_command)\b")
+# Modules in the folder of a command that belong to other rooms.
+OF_COMMAND_LINE = re.compile(
+    rf"{PACKAGE}[./]commands[./](browse[./]command|pipeline[./](options|job_command))\b"
+)
+OF_OPTIONS = re.compile(rf"{PACKAGE}[./]commands[./]\w+[./]options\b")
 # The same in the folder of each command.
 PARTS_OF_COMMANDS = ("options", "command", "lines")
 # Loops that a compiler turns into one jump from instruction to instruction; cut up, they are slow.
@@ -211,6 +215,8 @@ def _room(module: str) -> str:
     """The part of the package that a module belongs to."""
     if OF_COMMAND_LINE.match(module):
         return "cli"
+    if OF_OPTIONS.match(module):
+        return "options"
     return module.split(".")[1] if "." in module else "__init__"
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import click
 
 from kfmt_cli import __version__
-from kfmt_cli.cli import MODULE_BY_COMMAND, kfmt
-from kfmt_cli.cli.options import EXIT_CODES_HELP
+from kfmt_cli.cli import EXIT_CODES_HELP, MODULE_BY_COMMAND, kfmt
 
 HELP = kfmt.context_settings["help_option_names"]
 Command = tuple[str, click.Command, click.Context]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from kfmt_cli.browse.disk_nodes import DiskNode
 from kfmt_cli.browse.text_host import CapturingHost
 from kfmt_cli.commands.check.command import CheckCommand
-from kfmt_cli.commands.check.directory_result import CHECK_RESULT
+from kfmt_cli.commands.check.options import CheckOptions
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.input_paths import resolve_trailing_parent
@@ -246,8 +246,8 @@ def _run_check(paths: tuple[str, ...], is_cancelled: Callable[[], bool]) -> _Fin
     invalid paths."""
     host = CapturingHost(is_cancelled=is_cancelled)
     sink = _FindingSink(host)
-    check_run = CommandRun(host, sink, CHECK_RESULT)
-    CheckCommand(check_run).check_and_show_paths(paths)
+    check_run = CommandRun(host, sink)
+    CheckCommand(check_run, CheckOptions(paths=paths, jobs=1)).execute()
     if is_cancelled():
         raise OutputClosed(host.exit_code)
     return sink

@@ -10,6 +10,7 @@ from kfmt_cli.broker.log_reading.offset_intervals import count_offsets
 from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, PredictedStart
 from kfmt_cli.commands.check.command import CheckCommand
 from kfmt_cli.commands.check.directory_result import CHECK_RESULT
+from kfmt_cli.commands.check.options import CheckOptions
 from kfmt_cli.commands.check.result_output import show_check_results
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.render.sinks.sink import Sink
@@ -73,8 +74,9 @@ def show_predicted_starts(
     them."""
     theme, width = run.sink.streams.theme, run.sink.streams.width
     answer_sink = _CheckAnswerSink(run)
-    check_run = CommandRun(run.output, answer_sink, CHECK_RESULT)
-    check_result = CheckCommand(check_run).check_paths(paths)
+    check_run = CommandRun(run.output, answer_sink)
+    check_run.set_result_type(CHECK_RESULT)
+    check_result = CheckCommand(check_run, CheckOptions(jobs=1)).check_paths(paths)
     show_check_results(check_run, check_result)
     run.sink.write_line("".join(f"{line}\n" for line in answer_sink.answer_lines))
     directory_results = sorted(check_result.result_by_name.values(), key=attrgetter("rank"))

@@ -13,8 +13,6 @@ from kfmt_cli.broker.partitioners import GROUPS_TOPIC
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.browse.text_host import capture_output
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
-from kfmt_cli.core.times import now_ms
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.errors import InputError
 
@@ -47,8 +45,10 @@ class ViewSpec:
 
 def _show_stat(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.stat.command import StatCommand
+    from kfmt_cli.commands.stat.options import StatOptions
 
-    StatCommand(run, (_stat_grouping(subject),)).show_paths(subject.node.paths)
+    options = StatOptions(paths=subject.node.paths, by=_stat_grouping(subject), jobs=1)
+    StatCommand(run, options).execute()
 
 
 def _stat_grouping(subject: ViewSubject) -> str:
@@ -58,19 +58,17 @@ def _stat_grouping(subject: ViewSubject) -> str:
 
 def _show_check(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.check.command import CheckCommand
-    from kfmt_cli.commands.check.directory_result import CHECK_RESULT
-    from kfmt_cli.rows.file_result import RunSummary
+    from kfmt_cli.commands.check.options import CheckOptions
 
-    run.summary = RunSummary(CHECK_RESULT)
-    CheckCommand(run).check_and_show_paths(subject.node.paths)
+    CheckCommand(run, CheckOptions(paths=subject.node.paths, jobs=1)).execute()
 
 
 def _show_lag(run: CommandRun, subject: ViewSubject) -> None:
-    from kfmt_cli.commands.state.command import StateCommand, StateSelection
+    from kfmt_cli.commands.state.command import StateCommand
+    from kfmt_cli.commands.state.options import StateOptions
 
-    StateCommand(run, StateSelection(), DecompressionLimit()).show_paths(
-        tuple(partition.path for partition in _partitions_for_lag(subject.node))
-    )
+    paths = tuple(partition.path for partition in _partitions_for_lag(subject.node))
+    StateCommand(run, StateOptions(paths=paths)).execute()
 
 
 def _partitions_for_lag(node: DiskNode) -> list[DiskNode]:
@@ -98,16 +96,17 @@ def _partitions_for_lag(node: DiskNode) -> list[DiskNode]:
 
 def _show_transactions(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.txn.command import TxnCommand
+    from kfmt_cli.commands.txn.options import TxnOptions
 
-    TxnCommand(run, shows_summary_first=True).show_paths(subject.node.paths)
+    TxnCommand(run, TxnOptions(paths=subject.node.paths), shows_summary_first=True).execute()
 
 
 def _show_producers(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.dump.command import DumpCommand
+    from kfmt_cli.commands.dump.options import DumpOptions
 
-    DumpCommand(run, directory_kinds=None).dump_paths(
-        tuple(node.path for node in _newest_snapshot_nodes(subject))
-    )
+    paths = tuple(node.path for node in _newest_snapshot_nodes(subject))
+    DumpCommand(run, DumpOptions(paths=paths, jobs=1)).execute()
 
 
 def _newest_snapshot_nodes(subject: ViewSubject) -> list[DiskNode]:
@@ -150,18 +149,18 @@ def _show_start(run: CommandRun, subject: ViewSubject) -> None:
 
 def _show_replicas(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.replicas.command import ReplicasCommand
+    from kfmt_cli.commands.replicas.options import ReplicasOptions
     from kfmt_cli.commands.replicas.row_output import show_cluster
 
-    show_cluster(
-        run, ReplicasCommand(run).compare_paths(subject.node.paths, ()), subject.node.display_paths
-    )
+    command = ReplicasCommand(run, ReplicasOptions(paths=subject.node.paths, jobs=1))
+    show_cluster(run, command.compare_replicas(), subject.node.display_paths)
 
 
 def _show_retention(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.retention.command import RetentionCommand
-    from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
+    from kfmt_cli.commands.retention.options import RetentionOptions
 
-    RetentionCommand(run, TopicSettingsResolver(None, {}), now_ms()).show_paths(subject.node.paths)
+    RetentionCommand(run, RetentionOptions(paths=subject.node.paths)).execute()
 
 
 def _command_with_paths(*arguments: str) -> Callable[[ViewSubject], list[str]]:

@@ -5,15 +5,19 @@ The options of a command are in its directory, `commands/*/options.py`.
 
 from __future__ import annotations
 
-import builtins
 import importlib
 import platform
 
 import click
 
 from kfmt_cli import __version__
-from kfmt_cli.cli.options import EXIT_CODES_HELP
 
+EXIT_CODES_HELP = (
+    "Exit codes: 0 clean; 1 findings of severity error, or a lookup found nothing; 2 usage error; "
+    "3 an input could not be read, or output not written; 4 Spark could not start (pipeline), or "
+    "kfmt's compiled kernel is incomplete; 130 interrupted. If the output is closed early, as by "
+    "head, the code reflects what was read so far."
+)
 COMMANDS_BY_SECTION = {
     "Look": ("dump", "cat", "state", "hex", "stat", "find", "sql", "txn", "browse", "report"),
     "Why": ("retention", "compaction"),
@@ -49,12 +53,16 @@ class LazyCommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in MODULE_BY_COMMAND:
             return None
+        from kfmt_cli.cli.click_command import create_command
+
         module = importlib.import_module(f"kfmt_cli.commands.{MODULE_BY_COMMAND[cmd_name]}.options")
-        function_name = cmd_name.replace("-", "_")
-        if hasattr(builtins, function_name):
-            function_name = f"{function_name}_command"
-        command: click.Command = getattr(module, function_name)
-        return command
+        for declared in vars(module).values():
+            if isinstance(declared, click.Group) and declared.name == cmd_name:
+                return declared
+            spec = getattr(declared, "command_spec", None)
+            if spec is not None and spec.name == cmd_name:
+                return create_command(declared)
+        raise AssertionError(f"{module.__name__} has no options of {cmd_name}")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

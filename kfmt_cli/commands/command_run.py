@@ -97,18 +97,20 @@ class CommandRun:
 
     output: RunOutput
     sink: Sink
-    result_type: FileResultType | None = None
     strict: bool = False
     """Count warnings as errors."""
     max_findings: int = MAX_FINDINGS
     """Limit of findings shown per kind and file."""
-    summary: RunSummary = field(init=False)
+    summary: RunSummary = field(default_factory=lambda: RunSummary(FileResultType((), {})))
     _reported_messages: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for clear_cache in _cache_clear_functions:
             clear_cache()
-        self.summary = RunSummary(self.result_type or FileResultType((), {}))
+
+    def set_result_type(self, result_type: FileResultType) -> None:
+        """Set the type of the results, before anything is counted."""
+        self.summary = RunSummary(result_type)
 
     def run_task(self, task: FileTask, paths: tuple[str, ...]) -> ExitCode:
         """Plan and run a task; returns the exit code."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kfmt_cli.commands.registry_schemas import find_registry_near, read_registry
 from kfmt_cli.errors import unknown_name_error
+from kfmt_cli.options.payload_options import DecodeOptions, PayloadOptions
 from kfmt_cli.topics.payloads import (
     NO_DECLARATIONS,
     PAYLOAD_FORMATS,
@@ -16,27 +17,23 @@ from kfmt_cli.topics.payloads import (
 )
 
 REGISTRY_FORMAT = "confluent"
-FormatAndSchema = tuple[str | None, str | None]
-"""A format, and `FILE[:MESSAGE]` of its schema; None where none was declared."""
 
 
-def payload_declarations(
-    key_format_and_schema: FormatAndSchema,
-    value_format_and_schema: FormatAndSchema,
-    schemas_path: Path | None,
-    paths: Sequence[str],
-) -> PayloadDeclarations:
-    """The formats of keys and values; raises UsageError, InputError.
-
-    schemas_path: directory or topic of registry schemas; None for a topic _schemas next to the
-    paths.
-    """
-    if key_format_and_schema[0] is None and value_format_and_schema[0] is None:
+def payload_declarations(options: PayloadOptions, paths: Sequence[str]) -> PayloadDeclarations:
+    """The formats of keys and values; raises UsageError, InputError. paths: paths next to which to
+    look for a topic _schemas, unless `options` names schemas."""
+    value_format = options.value_format
+    if value_format is None and isinstance(options, DecodeOptions) and options.decode:
+        value_format = REGISTRY_FORMAT
+    if options.key_format is None and value_format is None:
         return NO_DECLARATIONS
     declarations = PayloadDeclarations(
         *(
-            _payload_declaration(*format_and_schema, schemas_path, paths)
-            for format_and_schema in (key_format_and_schema, value_format_and_schema)
+            _payload_declaration(format_, schema_reference, options.schemas, paths)
+            for format_, schema_reference in (
+                (options.key_format, options.key_schema),
+                (value_format, options.value_schema),
+            )
         )
     )
     _ = declarations.readers  # raises at once if something is missing

@@ -20,6 +20,11 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
+def current_time_ms(explicit_ms: int | None) -> int:
+    """The time that the user named, or the current time; both in milliseconds."""
+    return now_ms() if explicit_ms is None else explicit_ms
+
+
 def parse_time_ms(option_name: str, text: str) -> int:
     """Parse a time to milliseconds since the epoch; raises UsageError.
 

@@ -337,8 +337,13 @@ def require_local_destination(destination: str) -> None:
         raise UsageError(f"{format_display_name(destination)}: {message}")
 
 
+SPARE_BYTES = 1 << 20  # for indexes and directories
+
+
 def require_free_space(destination: str, n_bytes: int) -> None:
-    """Raise OutputError if the file system of DST has fewer than `n_bytes` free bytes."""
+    """Raise OutputError if the file system of DST has no space for logs of `n_bytes` bytes and for
+    their indexes."""
+    n_bytes += SPARE_BYTES
     directory = Path(destination).absolute()
     while not directory.exists():
         directory = directory.parent

@@ -346,8 +346,10 @@ def test_a_view_that_nobody_waits_for_ends() -> None:
 
 def test_errors_of_commands_are_sentences() -> None:
     from kfmt_cli.commands.txn.command import TxnCommand
+    from kfmt_cli.commands.txn.options import TxnOptions
 
-    text = capture_output(lambda run: TxnCommand(run).show_paths(("/no/such/path",)), 80)
+    options = TxnOptions(paths=("/no/such/path",))
+    text = capture_output(lambda run: TxnCommand(run, options).execute(), 80)
     assert "No such file or directory" in text
     assert "Traceback" not in text
 

@@ -175,11 +175,10 @@ def test_files_that_are_given_one_by_one_are_no_partition(partition: Path) -> No
 
 
 def test_worker_processes_report_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kfmt_cli.checks.log.checker import LogChecker
+    from kfmt_cli.cli.click_command import create_run
     from kfmt_cli.cli.command_output import CommandOutput
-    from kfmt_cli.cli.options import CommonOptions
-    from kfmt_cli.commands.verify_crc import command as verify
-    from kfmt_cli.core.codecs.decompress import DecompressionLimit
+    from kfmt_cli.commands.verify_crc.command import VerifyCrcCommand
+    from kfmt_cli.commands.verify_crc.options import VerifyCrcOptions
     from kfmt_cli.execution import processes
 
     (partition / name(480)).unlink()
@@ -190,9 +189,10 @@ def test_worker_processes_report_the_same(partition: Path, monkeypatch: pytest.M
 
     def run(jobs: int) -> list[str]:
         texts.clear()
-        task = verify.VerifyCrcCommand(LogChecker(False, DecompressionLimit(), jobs), jobs)
-        output = CommonOptions("never", "json").start_run(verify.LOG_RESULT)
-        assert output.run_task(task, (str(partition),)) == 1
+        options = VerifyCrcOptions(
+            paths=(str(partition),), jobs=jobs, color="never", format_="json"
+        )
+        assert VerifyCrcCommand(create_run(options), options).execute() == 1
         return [line for text in texts for line in text.splitlines()]
 
     sequential = run(1)

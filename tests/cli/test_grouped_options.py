@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from kfmt_cli.cli.grouped_options import MAX_UNTITLED_OPTIONS, OPTION_GROUPS
+from kfmt_cli.cli.click_command import MAX_UNTITLED_OPTIONS, OPTION_GROUPS
 from tests.support.samples import kfmt
 from tools.man import every_command
 

@@ -14,14 +14,15 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log import small_logs
-from kfmt_cli.checks.log.checker import LogChecker
 from kfmt_cli.commands.index_check import command as index_check
+from kfmt_cli.commands.index_check.options import IndexCheckOptions
+from kfmt_cli.commands.python.command_result import null_run
 from kfmt_cli.commands.stat.log_processor import StatProcessor
 from kfmt_cli.commands.stat.shape_totals import LogShapeFactory
 from kfmt_cli.commands.verify_crc import command as verify
 from kfmt_cli.commands.verify_crc import log_processor
+from kfmt_cli.commands.verify_crc.options import VerifyCrcOptions
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.execution import item_processor, processes
@@ -91,7 +92,8 @@ def test_index_check_of_grouped_logs(
     rng = random.Random(partition.name)
 
     def check(directory: Path, interval: int) -> list[object]:
-        task = index_check.IndexCheckCommand(IndexChecker(DecompressionLimit(), interval))
+        options = IndexCheckOptions(paths=(str(directory),), index_interval_bytes=interval, jobs=1)
+        task = index_check.IndexCheckCommand(null_run(), options)
         return comparable_events([*task.find_files((str(directory),)), *task.process_files()])
 
     n_accused = 0
@@ -117,7 +119,8 @@ def test_verify_crc_of_grouped_logs(
     rng = random.Random(5)
 
     def check(directory: Path) -> list[object]:
-        task = verify.VerifyCrcCommand(LogChecker(deep, DecompressionLimit(), 0))
+        options = VerifyCrcOptions(paths=(str(directory),), deep=deep, jobs=1)
+        task = verify.VerifyCrcCommand(null_run(), options)
         return comparable_events([*task.find_files((str(directory),)), *task.process_files()])
 
     for i in range(80):
@@ -209,7 +212,8 @@ def test_a_large_log_in_splits(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
             shutil.copy(log.with_suffix(".index"), directory)
 
         def check(jobs: int, file: Path = file) -> list[object]:
-            task = verify.VerifyCrcCommand(LogChecker(True, DecompressionLimit(), 0), jobs)
+            options = VerifyCrcOptions(paths=(str(file),), deep=True, jobs=jobs)
+            task = verify.VerifyCrcCommand(null_run(), options)
             return comparable_events([*task.find_files((str(file),)), *task.process_files()])
 
         assert check(2) == check(1), f"mutant {i}"
@@ -242,7 +246,8 @@ def test_dump_of_grouped_logs(options: list[str]) -> None:
 
 def test_small_logs_are_checked_as_one_group(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
-    task = verify.VerifyCrcCommand(LogChecker(True, DecompressionLimit(), 0))
+    options = VerifyCrcOptions(paths=(str(tmp_path),), deep=True, jobs=1)
+    task = verify.VerifyCrcCommand(null_run(), options)
     assert list(task.find_files((str(tmp_path),))) == []
     files = task._files
     assert len(files) == 7

@@ -9,22 +9,23 @@ import heapq
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import click
 import pytest
 
 from kfmt_cli import cli
 from kfmt_cli.broker import state as states
 from kfmt_cli.broker.state.replay import CompactedTopicReplay
-from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.each_partition import for_each_partition, iter_log_blocks
 from kfmt_cli.commands.explain import pages
 from kfmt_cli.commands.explain.pages.page import PageFacts, PageSpec
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.declaration import command_options, option
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.types.state_rows import StateType
 from kfmt_cli.topics import DECODED_TOPICS, KnownTopic
@@ -50,42 +51,44 @@ LARGE_BATCH = RowType(
 )
 
 
-# … its task, …
-def largest_batches(run: CommandRun, paths: tuple[str, ...], n_batches: int) -> None:
+# … its options, …
+@command_options("largest", "Show the largest batches.", common=("format_", "table", "color"))
+class LargestOptions(PathsOptions):
     """Show the largest batches of each partition."""
 
-    def output_largest(partition: Partition) -> None:
+    number: int = option(default=10, help="How many batches.")
+
+
+# … and its task.
+@dataclass
+class LargestCommand:
+    """One call of `largest`."""
+
+    run: CommandRun
+    options: LargestOptions
+
+    def execute(self) -> None:
+        """Show the largest batches of each partition."""
+        for_each_partition(self.run, self.options.paths, self._show_partition)
+
+    def _show_partition(self, partition: Partition) -> None:
         largest: list[tuple[int, str, int, int]] = []
         for log, block in iter_log_blocks(partition.logs):
             batches = block.batches
             columns = (batches.size, batches.position, batches.base_offset)
             for size, position, base in zip(*(column.tolist() for column in columns), strict=True):
                 largest.append((size, log.name, position, base))
-            largest = heapq.nlargest(n_batches, largest)
+            largest = heapq.nlargest(self.options.number, largest)
         rows = [(log, position, size, base) for size, log, position, base in largest]
-        run.write_rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
-
-    for_each_partition(run, paths, output_largest)
-    run.sink.flush_texts()
-
-
-# … and its options.
-@click.command()
-@paths_argument
-@click.option("--number", default=10, show_default=True, help="How many batches.")
-@common_options("format", "color")
-def largest(paths: tuple[str, ...], number: int, common: CommonOptions) -> int:
-    """Show the largest batches of each partition."""
-
-    task = common.start_run()
-    largest_batches(task, paths, number)
-    return task.output.exit_code
+        self.run.write_rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
 
 
 def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("kfmt_cli.commands.largest.options")
-    module.largest = largest  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for declared, name in ((LargestOptions, "options"), (LargestCommand, "command")):
+        module = ModuleType(f"kfmt_cli.commands.largest.{name}")
+        setattr(module, declared.__name__, declared)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(LargestOptions, "__module__", "kfmt_cli.commands.largest.options")
     monkeypatch.setitem(cli.MODULE_BY_COMMAND, "largest", "largest")  # the line in `SECTIONS`
     monkeypatch.setitem(
         cli.COMMANDS_BY_SECTION, "Why", (*cli.COMMANDS_BY_SECTION["Why"], "largest")

@@ -391,7 +391,7 @@ def fresh_commands(monkeypatch: pytest.MonkeyPatch) -> Any:
     import sys
 
     def option_modules() -> list[str]:
-        pattern = re.compile(r"kfmt_cli\.(cli\.|commands\.\w+\.options)")
+        pattern = re.compile(r"kfmt_cli\.(cli\.|options\.|commands\.\w+\.options)")
         return list(filter(pattern.match, sys.modules))
 
     @contextlib.contextmanager

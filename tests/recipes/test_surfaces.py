@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import click
 import pytest
 
 import kfmt_cli
 from kfmt_cli.browse import views
 from kfmt_cli.browse.views import ViewSpec, ViewSubject
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import COMMON_OPTIONS, CommonOptions, common_options
+from kfmt_cli.cli.click_command import create_command
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.core import file_systems
+from kfmt_cli.options.common import CommonOptions
+from kfmt_cli.options.declaration import command_options, option
 from tests.recipes.test_recipes import Ran, run
 from tests.support.samples import ORDERS, environment
 from tools.kafka import ROOT
@@ -125,27 +126,45 @@ def test_a_store(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     assert '"file":"shelf://broker1/orders-0/' in run("verify-crc", "shelf://broker1", "--json")
 
 
-# An option of several commands: a line, and its name in each command's list.
+# An option of several commands: a function that declares it, and a field of each.
+
+
+def least_option() -> int:
+    return option("--least", default=1, type=int, help="How many at least.")
+
+
+@command_options("one", "Show one.", common=("format_", "table", "color"))
+class OneOptions(CommonOptions):
+    least: int = least_option()
+
+
+@command_options("two", "Show two.", common=("format_", "table", "color"))
+class TwoOptions(CommonOptions):
+    least: int = least_option()
+
+
+@dataclass
+class LeastCommand:
+    run: CommandRun
+    options: OneOptions | TwoOptions
+
+    def execute(self) -> None:
+        name = self.options.command_spec.name
+        self.run.sink.write_hint(f"{name}: at least {self.options.least}")
 
 
 def test_an_option(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    option = click.option("--least", type=int, default=1, help="How many at least.")
-    monkeypatch.setitem(COMMON_OPTIONS, "least", option)
-
-    def create_command(name: str) -> click.Command:
-        @grouped_command(name=name)
-        @common_options("least", "format", "color")
-        def callback(least: int, common: CommonOptions) -> None:
-            common.start_run().sink.write_hint(f"{name}: at least {least}")
-
-        return callback
-
-    for name in ("one", "two", "three"):
+    module = ModuleType("kfmt_cli.commands.least.command")
+    module.OneCommand = module.TwoCommand = LeastCommand  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for options_class in (OneOptions, TwoOptions):
+        monkeypatch.setattr(options_class, "__module__", "kfmt_cli.commands.least.options")
+        command = create_command(options_class)
         with pytest.raises(SystemExit):
-            create_command(name).main(["--help"], name)
+            command.main(["--help"], command.name)
         assert "How many at least." in capfd.readouterr().out
-        create_command(name).main(["--least", "3"], name, standalone_mode=False)
-        assert f"{name}: at least 3" in "".join(capfd.readouterr())
+        command.main(["--least", "3"], command.name, standalone_mode=False)
+        assert f"{command.name}: at least 3" in "".join(capfd.readouterr())
 
 
 # A function of the Python API: it calls a command's task, and a line names it.

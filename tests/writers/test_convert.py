@@ -404,12 +404,13 @@ def test_too_little_free_space_is_reported_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kfmt_cli.errors import OutputError
-    from kfmt_cli.writers.output import require_free_space
+    from kfmt_cli.writers.output import SPARE_BYTES, require_free_space
 
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    usage, n_free = shutil.disk_usage(tmp_path), 1000 + SPARE_BYTES
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=n_free))
     require_free_space(str(tmp_path / "a/b"), 1000)
-    with pytest.raises(OutputError, match="needs about 1001 bytes, but only 1000 are free"):
+    message = f"needs about {n_free + 1} bytes, but only {n_free} are free"
+    with pytest.raises(OutputError, match=message):
         require_free_space(str(tmp_path / "a/b"), 1001)
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.cli.options import CommonOptions
+from kfmt_cli.commands.python.command_result import null_run
 from kfmt_cli.commands.rebuild_index import command as rebuilding
+from kfmt_cli.commands.rebuild_index.options import RebuildIndexOptions
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import UsageError
 from kfmt_cli.writers.rebuilt_log import RebuiltLog, rebuild_files
@@ -195,13 +196,15 @@ def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.M
     for force in (False, True):
         directory = broken_copy(tmp_path / str(force))
         (directory / f"{240:020}.index").write_bytes(b"")
-        run = CommonOptions("never").start_run(rebuilding.REBUILD_RESULT)
-        task = rebuilding.RebuildIndexCommand(run, 4096, force, writes_all_files=False)
+        options = RebuildIndexOptions(
+            paths=(str(directory),), in_place=True, index_interval_bytes=4096, force=force
+        )
+        command = rebuilding.RebuildIndexCommand(null_run(), options)
         if force:
-            task.rebuild((str(directory),), None)
+            command.execute()
         else:
             with pytest.raises(UsageError, match=r"240\.log: the log grew while it was being read"):
-                task.rebuild((str(directory),), None)
+                command.execute()
         assert bool((directory / f"{240:020}.index").read_bytes()) == force
 
 

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import Any
 
+from kfmt_cli.commands.build.options import BuildOptions
 from kfmt_cli.commands.command_run import CommandRun, iter_result_events
 from kfmt_cli.core.source import STDIN_PATH
 from kfmt_cli.core.times import now_ms
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
-from kfmt_cli.errors import ExitCode, InputError, UsageError, unknown_name_error
+from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+from kfmt_cli.formats.batch import TIMESTAMP_TYPES
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.writers.build.builder import SegmentBuilder
 from kfmt_cli.writers.build.jsonl import LINE_CHUNK_BYTES, BuildLine, read_lines
 from kfmt_cli.writers.build.notes import iter_encoded_notes
-from kfmt_cli.writers.build.options import BuildOptions
+from kfmt_cli.writers.build.options import BatchOptions
 from kfmt_cli.writers.derived_files import write_derived_files
 from kfmt_cli.writers.output import StagingDirectory, open_staging_directory
 from kfmt_cli.writers.rolling_writer import RollingWriter, RollSettings, WrittenSnapshot
@@ -31,61 +31,65 @@ BUILD_RESULT_TYPE = FileResultType(
 )
 
 
-def parse_build_options(
-    magic: str | None = None,
-    compression: str | None = None,
-    timestamp_type: str | None = None,
-    producer_id: int | None = None,
-    transactional: bool = False,
-    **other_options: Any,
-) -> BuildOptions:
-    """Options that shape batches; raises UsageError for unknown and for contradictory ones."""
-    if unknown_names := sorted(other_options.keys() - BuildOptions.__dataclass_fields__.keys()):
-        raise UsageError(f"no option named {unknown_names[0]!r}")
-    for option_noun, option_value, known_values in (
-        ("codec", compression, CODECS),
-        ("timestamp type", timestamp_type, TIMESTAMP_TYPES),
-    ):
-        if option_value is not None and option_value not in known_values:
-            raise unknown_name_error(option_noun, option_value, known_values)
-    if transactional and producer_id is None:
-        raise UsageError("--transactional needs --producer-id")
-    if magic == "0" and timestamp_type == "LogAppendTime":
-        raise UsageError("magic 0 has no timestamps")
-    if magic in ("0", "1") and (producer_id is not None or compression == "zstd"):
-        raise UsageError(f"magic {magic} supports neither producers nor zstd")
-    return BuildOptions(
-        magic=None if magic is None else int(magic),
-        compression=compression,
-        timestamp_type=None if timestamp_type is None else TIMESTAMP_TYPES.index(timestamp_type),
-        producer_id=producer_id,
-        transactional=transactional,
-        now=now_ms(),
-        **other_options,
-    )
-
-
 @dataclass(slots=True)
 class BuildCommand:
     """One call of `build`."""
 
     run: CommandRun
     options: BuildOptions
-    roll_settings: RollSettings
-    topic: str | None = None
-    """The topic for all records; None for the topics in their lines."""
 
-    def build(self, source: str, destination: str, force: bool) -> None:
+    @property
+    def _batch_options(self) -> BatchOptions:
+        options = self.options
+        timestamp_type = options.timestamp_type
+        return BatchOptions(
+            magic=None if options.magic is None else int(options.magic),
+            compression=options.compression,
+            timestamp_type=None
+            if timestamp_type is None
+            else TIMESTAMP_TYPES.index(timestamp_type),
+            batch_bytes=options.batch_bytes,
+            batch_records=options.batch_records,
+            base_offset=options.base_offset,
+            producer_id=options.producer_id,
+            producer_epoch=options.producer_epoch,
+            transactional=options.transactional,
+            now=now_ms(),
+        )
+
+    @property
+    def _roll_settings(self) -> RollSettings:
+        options, default_settings = self.options, RollSettings()
+        return RollSettings(
+            options.segment_bytes or default_settings.segment_bytes,
+            options.segment_ms or default_settings.segment_ms,
+            options.segment_index_bytes or default_settings.segment_index_bytes,
+            options.index_interval_bytes,
+            keeps_named_segments=not any(
+                (options.segment_bytes, options.segment_ms, options.segment_index_bytes)
+            ),
+        )
+
+    def execute(self) -> None:
         """Build DST from the lines or tables; raises InputError, UsageError, OutputError."""
-        run = self.run
+        run, topic = self.run, self.options.topic
+        source, destination, force = (
+            self.options.source,
+            self.options.destination,
+            self.options.force,
+        )
+        if self.options.layout is not None:
+            build_notes(run, source, destination, force)
+            return
+        run.set_result_type(BUILD_RESULT_TYPE)
         run.sink.begin_results(BUILD_RESULT_TYPE)
         if (table_files := _find_table_files(source)) is not None:
             self._build_tables(table_files, destination, force)
             return
         with open_staging_directory(destination, force) as staging:
             run.report_leftovers(staging.removed_leftovers)
-            writer = RollingWriter(staging, self.roll_settings)
-            builder = SegmentBuilder(self.options, writer, self.topic)
+            writer = RollingWriter(staging, self._roll_settings)
+            builder = SegmentBuilder(self._batch_options, writer, topic)
             with writer:
                 builder.build_lines(self._iter_line_chunks(source))
             if not writer.segments_by_directory and not writer.snapshots_by_directory:
@@ -118,13 +122,13 @@ class BuildCommand:
             restore_segments,
         )
 
-        run, options = self.run, self.options
-        if options != BuildOptions(compression=options.compression, now=options.now):
+        run, topic, options = self.run, self.options.topic, self._batch_options
+        if options != BatchOptions(compression=options.compression, now=options.now):
             raise UsageError("--compression is the only batch option that applies to Parquet")
         partitions = group_files_by_partition(
             (table_split, *read_row_ranges(table_split.path)) for table_split in table_splits
         )
-        if self.topic is not None and len({partition.topic for partition in partitions}) > 1:
+        if topic is not None and len({partition.topic for partition in partitions}) > 1:
             raise UsageError("--topic: the tables have records of several topics")
         clear_row_group_cache()
         writers_by_directory: dict[str, list[SegmentWriter]] = {}
@@ -132,13 +136,13 @@ class BuildCommand:
         with open_staging_directory(destination, force) as staging:
             run.report_leftovers(staging.removed_leftovers)
             for partition in partitions:
-                if self.topic is None:
+                if topic is None:
                     partition.require_valid_name()
                     directory_name = partition.directory_name
                 else:  # also for a directory that is not named after a partition
-                    directory_name = f"{self.topic}-{partition.partition or 0}"
+                    directory_name = f"{topic}-{partition.partition or 0}"
                 restored_partition = restore_segments(
-                    partition, staging, directory_name, self.roll_settings, options.codec
+                    partition, staging, directory_name, self._roll_settings, options.codec
                 )
                 writers_by_directory |= restored_partition.rolling_writer.segments_by_directory
                 n_records += restored_partition.restored_counts.records
@@ -161,9 +165,9 @@ class BuildCommand:
     ) -> None:
         """Read back the complete logs and write the files derived from them."""
         directory_names = {*writers_by_directory, *snapshots_by_directory}
-        has_one_directory = len(directory_names) == 1 and self.topic is None
+        has_one_directory = len(directory_names) == 1 and self.options.topic is None
         for directory_name, segment_writers in writers_by_directory.items():
-            index_interval_bytes = self.roll_settings.index_interval_bytes
+            index_interval_bytes = self._roll_settings.index_interval_bytes
             for rebuilt_log in write_derived_files(
                 staging, directory_name, segment_writers, index_interval_bytes
             ):

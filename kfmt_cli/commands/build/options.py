@@ -2,99 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import (
-    ByteSizeType,
+from kfmt_cli.errors import UsageError, unknown_name_error
+from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+from kfmt_cli.options.common import (
     CommonOptions,
-    common_options,
     force_option,
     index_interval_option,
     layout_option,
-    parse_literal_path,
-    validate_topic_name,
+    require_topic_name,
 )
-from kfmt_cli.errors import UsageError
-from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
+from kfmt_cli.options.declaration import argument, command_options, option
+from kfmt_cli.options.parameter_types import ByteSizeType, parse_literal_path
 
 
-@grouped_command(name="build", short_help="Write segments from JSON Lines or Parquet.")
-@click.argument("source", metavar="SOURCE")
-@click.argument("destination", metavar="DST", type=parse_literal_path)
-@click.option("--batch-records", type=click.IntRange(min=1), help="Maximum records per batch.")
-@click.option(
-    "--batch-bytes",
-    type=ByteSizeType(),
-    help="Maximum bytes of records per batch, before compression. [default: 16384 without batch "
-    "lines]",
+@command_options(
+    "build",
+    "Write segments from JSON Lines or Parquet.",
+    common=("format_", "table", "color"),
+    writes_files=True,
 )
-@click.option(
-    "--compression",
-    type=click.Choice(CODECS),
-    help="Compression codec. [default: as in the lines, else none]",
-)
-@click.option(
-    "--magic",
-    type=click.Choice(["0", "1", "2"]),
-    help="Message format version. [default: as in the lines, else 2]",
-)
-@click.option(
-    "--base-offset",
-    type=click.IntRange(min=0),
-    help="Base offset of the first segment, and of the first record unless its line sets one.",
-)
-@click.option(
-    "--timestamp-type",
-    type=click.Choice(TIMESTAMP_TYPES),
-    help="Timestamp type. LogAppendTime uses one timestamp for the whole batch. [default: as in "
-    "the lines, else CreateTime]",
-)
-@click.option(
-    "--producer-id", type=click.IntRange(min=0), help="Producer id; batches get sequence numbers."
-)
-@click.option(
-    "--producer-epoch",
-    type=click.IntRange(0, 32767),
-    help="Producer epoch. [default: as in the lines, else 0]",
-)
-@click.option("--transactional", is_flag=True, help="Mark batches as transactional.")
-@click.option("--segment-bytes", type=ByteSizeType(), help="Roll at this size. [default: 1 GiB]")
-@click.option(
-    "--segment-ms",
-    type=click.IntRange(min=1),
-    help="Roll when a batch is this much newer than the segment's first. [default: 7 days]",
-)
-@click.option(
-    "--segment-index-bytes",
-    type=ByteSizeType(),
-    help="Roll when an index reaches this size. [default: 10 MiB]",
-)
-@index_interval_option("The topic's index.interval.bytes.")
-@click.option(
-    "--topic",
-    metavar="TOPIC",
-    callback=validate_topic_name,
-    help="Write the lines, all of one topic, under another topic's name: TOPIC-PARTITION in DST.",
-)
-@layout_option
-@force_option
-@common_options("format", "color")
-def build(
-    source: str,
-    destination: str,
-    segment_bytes: int | None,
-    segment_ms: int | None,
-    segment_index_bytes: int | None,
-    index_interval_bytes: int,
-    topic: str | None,
-    layout: str | None,
-    force: bool,
-    common: CommonOptions,
-    **batch_options: Any,
-) -> None:
+class BuildOptions(CommonOptions):
     """Write segments from JSON Lines in the format of dump --records --json (- is standard input),
     or from an export: its directory, or one Parquet file of records.
 
@@ -118,27 +47,100 @@ def build(
       kfmt build sample_segments/hand-made.jsonl DST
       kfmt build sample_segments/hand-made.jsonl DST --compression zstd --batch-records 2
     """
-    from kfmt_cli.commands.build.command import (
-        BUILD_RESULT_TYPE,
-        BuildCommand,
-        build_notes,
-        parse_build_options,
-    )
-    from kfmt_cli.writers.rolling_writer import RollSettings
 
-    if layout is not None:
-        if topic is not None or any(value not in (None, False) for value in batch_options.values()):
-            raise UsageError(f"--layout {layout} has no batches, so batch options do not apply")
-        build_notes(common.start_run(writes_files=True), source, destination, force)
-        return
-    options = parse_build_options(**batch_options)
-    default_settings = RollSettings()
-    roll_settings = RollSettings(
-        segment_bytes or default_settings.segment_bytes,
-        segment_ms or default_settings.segment_ms,
-        segment_index_bytes or default_settings.segment_index_bytes,
-        index_interval_bytes,
-        keeps_named_segments=not any((segment_bytes, segment_ms, segment_index_bytes)),
+    source: str = argument("SOURCE")
+    destination: str = argument("DST", type=parse_literal_path)
+    batch_records: int | None = option(
+        default=None, type=click.IntRange(min=1), help="Maximum records per batch."
     )
-    run = common.start_run(BUILD_RESULT_TYPE, writes_files=True)
-    BuildCommand(run, options, roll_settings, topic).build(source, destination, force)
+    batch_bytes: int | None = option(
+        default=None,
+        type=ByteSizeType(),
+        help="Maximum bytes of records per batch, before compression. [default: 16384 without "
+        "batch lines]",
+    )
+    compression: str | None = option(
+        default=None,
+        type=click.Choice(CODECS),
+        help="Compression codec. [default: as in the lines, else none]",
+    )
+    magic: str | None = option(
+        default=None,
+        type=click.Choice(["0", "1", "2"]),
+        help="Message format version. [default: as in the lines, else 2]",
+    )
+    base_offset: int | None = option(
+        default=None,
+        type=click.IntRange(min=0),
+        help="Base offset of the first segment, and of the first record unless its line sets one.",
+    )
+    timestamp_type: str | None = option(
+        default=None,
+        type=click.Choice(TIMESTAMP_TYPES),
+        help="Timestamp type. LogAppendTime uses one timestamp for the whole batch. [default: as "
+        "in the lines, else CreateTime]",
+    )
+    producer_id: int | None = option(
+        default=None,
+        type=click.IntRange(min=0),
+        help="Producer id; batches get sequence numbers.",
+    )
+    producer_epoch: int | None = option(
+        default=None,
+        type=click.IntRange(0, 32767),
+        help="Producer epoch. [default: as in the lines, else 0]",
+    )
+    transactional: bool = option(default=False, help="Mark batches as transactional.")
+    segment_bytes: int | None = option(
+        default=None, type=ByteSizeType(), help="Roll at this size. [default: 1 GiB]"
+    )
+    segment_ms: int | None = option(
+        default=None,
+        type=click.IntRange(min=1),
+        help="Roll when a batch is this much newer than the segment's first. [default: 7 days]",
+    )
+    segment_index_bytes: int | None = option(
+        default=None,
+        type=ByteSizeType(),
+        help="Roll when an index reaches this size. [default: 10 MiB]",
+    )
+    index_interval_bytes: int = index_interval_option("The topic's index.interval.bytes.")
+    topic: str | None = option(
+        default=None,
+        metavar="TOPIC",
+        help="Write the lines, all of one topic, under another topic's name: TOPIC-PARTITION in "
+        "DST.",
+    )
+    layout: str | None = layout_option()
+    force: bool = force_option()
+
+    def __post_init__(self) -> None:
+        require_topic_name("--topic", self.topic)
+        batch_values = (getattr(self, name) for name in BATCH_OPTION_NAMES)
+        if self.layout is not None and (
+            self.topic is not None or any(value not in (None, False) for value in batch_values)
+        ):
+            raise UsageError(
+                f"--layout {self.layout} has no batches, so batch options do not apply"
+            )
+        for option_noun, option_value, known_values in (
+            ("codec", self.compression, CODECS),
+            ("timestamp type", self.timestamp_type, TIMESTAMP_TYPES),
+        ):
+            if option_value is not None and option_value not in known_values:
+                raise unknown_name_error(option_noun, option_value, known_values)
+        if self.transactional and self.producer_id is None:
+            raise UsageError("--transactional needs --producer-id")
+        if self.magic == "0" and self.timestamp_type == "LogAppendTime":
+            raise UsageError("magic 0 has no timestamps")
+        if self.magic in ("0", "1") and (
+            self.producer_id is not None or self.compression == "zstd"
+        ):
+            raise UsageError(f"magic {self.magic} supports neither producers nor zstd")
+
+
+# The options that determine batches.
+BATCH_OPTION_NAMES = (
+    *("batch_records", "batch_bytes", "compression", "magic", "base_offset", "timestamp_type"),
+    *("producer_id", "producer_epoch", "transactional"),
+)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from kfmt_cli.broker.log_reading.offset_map import LatestKeyOffsets
+from kfmt_cli.commands.cat.options import DEFAULT_FORMAT, CatOptions
 from kfmt_cli.commands.cat.partition_tail import complete_end_position, tail_partition
-from kfmt_cli.commands.cat.record_format import OutputRecord, RecordFormatter, escape_record
+from kfmt_cli.commands.cat.record_format import (
+    OutputRecord,
+    RecordFormatter,
+    compile_format,
+    escape_record,
+    format_kcat_json,
+)
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.each_partition import for_each_partition, iter_log_blocks
 from kfmt_cli.commands.partition_selection import resolve_selection
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.commands.payload_formats import payload_declarations
 from kfmt_cli.disk.file_names import file_topic_partition
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition
@@ -35,31 +43,35 @@ class CatCommand:
     """One call of `cat`."""
 
     run: CommandRun
-    format_record: RecordFormatter
-    """Turns a record into output bytes."""
-    selection_options: SelectionOptions = field(default_factory=SelectionOptions)
-    key_decoder: tuple[str, PayloadReader] | None = None
-    """Decoder for keys, with its name; None to write them as stored."""
-    value_decoder: tuple[str, PayloadReader] | None = None
-    """Decoder for values, with its name; None to write them as stored."""
-    follows_log: bool = False
-    n_remaining_records: int | None = None
-    """Total number of records to write; None for all."""
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    options: CatOptions
     sleep: Callable[[float], None] = time.sleep
     _latest_keys: LatestKeyOffsets | None = None
     """The latest records of the partition's keys, if only these are selected."""
     _n_undecoded_payloads: int = 0
+    _n_remaining_records: int | None = field(init=False)
+    """Number of records still to write; None for all."""
+    _format_record: RecordFormatter = field(init=False)
+    _selection_options: SelectionOptions = field(init=False)
+    _key_reader: tuple[str, PayloadReader] | None = field(init=False)
+    _value_reader: tuple[str, PayloadReader] | None = field(init=False)
 
-    def write_paths(self, paths: tuple[str, ...]) -> None:
-        """Write the records of every partition under some paths."""
+    def execute(self) -> None:
+        """Write the records of every partition under some paths; raises UsageError, InputError."""
+        options = self.options
+        self._n_remaining_records = options.limit
+        self._selection_options = replace(options.selection_options, only_latest=options.latest)
+        self._key_reader, self._value_reader = payload_declarations(options, options.paths).readers
+        self._format_record = format_kcat_json
+        if not options.json_:
+            format_text = DEFAULT_FORMAT if options.form is None else options.form
+            self._format_record = compile_format(format_text, os.fsencode(options.null))
         for_each_partition(
             self.run,
-            paths,
+            options.paths,
             self._write_partition,
-            accepts_stdin=not self.selection_options.needs_logs and not self.follows_log,
+            accepts_stdin=not self._selection_options.needs_logs and not self.options.follow,
             shows_progress=True,
-            single_partition_option="--follow" if self.follows_log else "",
+            single_partition_option="--follow" if self.options.follow else "",
         )
         if self._n_undecoded_payloads > MAX_DECODE_NOTES:
             self.run.sink.write_to_stderr(
@@ -68,11 +80,11 @@ class CatCommand:
 
     def _write_partition(self, partition: Partition) -> None:
         selection = resolve_selection(
-            self.selection_options, partition.logs, self.decompression_limit
+            self._selection_options, partition.logs, self.options.decompression_limit
         )
-        if self.selection_options.only_latest:
+        if self._selection_options.only_latest:
             self._latest_keys = LatestKeyOffsets()
-            self._latest_keys.add_logs(partition.logs, selection, self.decompression_limit)
+            self._latest_keys.add_logs(partition.logs, selection, self.options.decompression_limit)
         last_location = partition.logs[-1], 0
         for file in selection.select_logs(partition.logs):
             collector = FindingCollector(self.run.max_findings)
@@ -80,21 +92,21 @@ class CatCommand:
             with self.run.catch_input_errors():
                 for _, block in iter_log_blocks([file]):
                     self.run.report_findings(block.findings, collector)
-                    if self.follows_log:
+                    if self.options.follow:
                         last_location = file, complete_end_position(block, last_location[1])
                     self._write_block(file, block, selection, collector)
-                    if self.n_remaining_records == 0:
+                    if self._n_remaining_records == 0:
                         break
             self.run.report_suppressed_findings(file.name, collector)
-            if self.n_remaining_records == 0:
+            if self._n_remaining_records == 0:
                 return
-        if self.follows_log:
+        if self.options.follow:
             collector = FindingCollector(self.run.max_findings)
             for file, block in tail_partition(
                 partition, last_location, lambda: self.sleep(POLL_SECONDS)
             ):
                 self._write_block(file, block, selection, collector)
-                if self.n_remaining_records == 0:
+                if self._n_remaining_records == 0:
                     return
 
     def _write_block(
@@ -104,11 +116,11 @@ class CatCommand:
         topic, partition_index = file_topic_partition(file.path)
         topic_partition = topic or "", -1 if partition_index is None else partition_index
         for batch_run, records in selection.iter_candidate_runs(
-            undamaged_data_block(block), self.decompression_limit
+            undamaged_data_block(block), self.options.decompression_limit
         ):
             self.run.report_findings([*batch_run.findings, *records.findings], collector)
             self._write_records(batch_run, records, selection, topic_partition)
-            if self.n_remaining_records == 0:
+            if self._n_remaining_records == 0:
                 return
 
     def _write_records(
@@ -126,9 +138,9 @@ class CatCommand:
             selected_rows = selected_rows[
                 self._latest_keys.latest_record_mask(records, selected_rows)
             ]
-        if self.n_remaining_records is not None:
-            selected_rows = selected_rows[: self.n_remaining_records]
-            self.n_remaining_records -= len(selected_rows)
+        if self._n_remaining_records is not None:
+            selected_rows = selected_rows[: self._n_remaining_records]
+            self._n_remaining_records -= len(selected_rows)
         if not len(selected_rows):
             return
         column_names = (
@@ -157,17 +169,17 @@ class CatCommand:
                 offset,
                 timestamp if has_timestamp else -1,
                 self._decode_payload(
-                    self.key_decoder, record_bytes, key_position, key_size, offset
+                    self._key_reader, record_bytes, key_position, key_size, offset
                 ),
                 self._decode_payload(
-                    self.value_decoder, record_bytes, value_position, value_size, offset
+                    self._value_reader, record_bytes, value_position, value_size, offset
                 ),
                 key_size,
                 value_size,
                 read_record_headers(records, row) if has_headers else [],
                 timestamp_type,
             )
-            chunks.append(self.format_record(escape_record(record) if is_terminal else record))
+            chunks.append(self._format_record(escape_record(record) if is_terminal else record))
         self.run.sink.flush_texts()
         self.run.output.write(b"".join(chunks))
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.checkpoints import is_log_directory
 from kfmt_cli.broker.start.directory import LogDirectory, read_log_directory
 from kfmt_cli.broker.version import PredictedVersion
@@ -19,6 +18,7 @@ from kfmt_cli.checks.partition.directory import DirectoryChecks
 from kfmt_cli.checks.segment_checker import SegmentChecker, SegmentCheckResult
 from kfmt_cli.commands.check.check_results import CheckResults
 from kfmt_cli.commands.check.directory_result import CHECK_RESULT, DirectoryCheckResult
+from kfmt_cli.commands.check.options import CheckOptions
 from kfmt_cli.commands.check.result_output import show_check_results
 from kfmt_cli.commands.check.segment_processor import (
     SegmentCheckProcessor,
@@ -27,7 +27,7 @@ from kfmt_cli.commands.check.segment_processor import (
     segments_in,
 )
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import (
     DirectoryListing,
@@ -53,7 +53,8 @@ from kfmt_cli.execution.item_processor import WorkOutcome, process_items
 from kfmt_cli.execution.processes import useful_process_count
 from kfmt_cli.findings import codes
 from kfmt_cli.findings.codes import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
-from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector
+from kfmt_cli.findings.finding import Finding, FindingCollector
+from kfmt_cli.options.common import predicted_version
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.stat.shape_totals import LogSummaryCache
@@ -69,14 +70,7 @@ class CheckCommand:
     """One call of `check`."""
 
     run: CommandRun
-    jobs: int = 1
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
-    explicit_version: PredictedVersion | None = None
-    """The version that the user named."""
-    max_findings: int = MAX_FINDINGS
-    is_shown_code: Callable[[str], bool] = lambda _: True
-    """Whether findings with this code count."""
+    options: CheckOptions
     needs_fingerprints: bool = False
     """Whether to compute fingerprints of the logs, to compare replicas afterwards."""
     log_summaries: LogSummaryCache | None = None
@@ -88,12 +82,24 @@ class CheckCommand:
     # Reported after the findings about logs.
     _index_findings: list[FindingCollector] = field(default_factory=list)
     _history_findings: list[Finding] = field(default_factory=list)
+    _is_shown_code: Callable[[str], bool] = field(init=False)
+    """Whether findings with this code count."""
+    _explicit_version: PredictedVersion | None = field(init=False)
+    """The version that the user named."""
 
-    def check_and_show_paths(self, paths: tuple[str, ...]) -> ExitCode:
+    def __post_init__(self) -> None:
+        """Raise UsageError for unknown codes or versions."""
+        self._is_shown_code = code_filter(self.options.only, self.options.ignore)
+        self._explicit_version = predicted_version(self.options.kafka)
+
+    def execute(self) -> ExitCode:
         """Check everything under some paths and show the result. Returns the exit code; raises
         UsageError."""
+        self.run.set_result_type(CHECK_RESULT)
         self.run.sink.begin_results(CHECK_RESULT)
-        return show_check_results(self.run, self.check_paths(paths))
+        throttle = self.options.throttle
+        with READ_THROTTLE.limit_rate(None if throttle is None else int(throttle * 1_000_000)):
+            return show_check_results(self.run, self.check_paths(self.options.paths or (".",)))
 
     def check_paths(
         self, paths: Sequence[InputPath | str], *, is_one_broker: bool = True
@@ -125,15 +131,15 @@ class CheckCommand:
             self._add_finding,
             self._directory_result,
             self._report_unread_input,
-            self.index_interval_bytes,
+            self.options.index_interval_bytes,
             _read_log_directories(listings, explicit_paths),
-            self.explicit_version,
+            self._explicit_version,
         )
         sized_segments = measure_segments(segment_groups)
         total_bytes = sum(size for _, size in sized_segments)
         with self.run.output.progress(total_bytes) as progress:
             processor = SegmentCheckProcessor(self._segment_checker)
-            n_processes = useful_process_count(self.jobs, total_bytes)
+            n_processes = useful_process_count(self.options.n_jobs, total_bytes)
             segment_outcomes = process_items(
                 processor, sized_segments, n_processes, progress.on_progress
             )
@@ -157,9 +163,11 @@ class CheckCommand:
 
     @property
     def _segment_checker(self) -> SegmentChecker:
-        log_checker = LogChecker(True, self.decompression_limit, self.jobs)
+        log_checker = LogChecker(True, self.options.decompression_limit, self.options.n_jobs)
         index_checker = IndexChecker(
-            self.decompression_limit, self.index_interval_bytes, self.max_findings
+            self.options.decompression_limit,
+            self.options.index_interval_bytes,
+            self.options.max_findings,
         )
         return SegmentChecker(
             log_checker,
@@ -320,7 +328,7 @@ class CheckCommand:
     ) -> DirectoryCheckResult:
         """The result for a directory, created if missing."""
         if directory_name not in self._result_by_name:
-            collector = FindingCollector(self.max_findings)
+            collector = FindingCollector(self.options.max_findings)
             self._result_by_name[directory_name] = DirectoryCheckResult(
                 directory_name, path, listing, findings=collector
             )
@@ -353,7 +361,7 @@ class CheckCommand:
         """Count the findings about an index that its collector suppressed."""
         for code, n_suppressed in collector.iter_suppressed_counts():
             directory_result = self._directory_result(collector.shown_findings[0].file)
-            if self.is_shown_code(code.name):
+            if self._is_shown_code(code.name):
                 directory_result.count_findings(code, n_suppressed)
                 directory_result.findings.count_suppressed(code, n_suppressed)
             else:
@@ -368,7 +376,7 @@ class CheckCommand:
             finding = Finding(finding.file, FILE_GREW, finding.position, message)
         if is_for_predictions:
             directory_result.all_findings.append(finding)
-        if self.is_shown_code(finding.code.name):
+        if self._is_shown_code(finding.code.name):
             directory_result.count_findings(finding.code)
             directory_result.findings.add_findings([finding])
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.defaults import DEFAULT_DEDUPE_BUFFER_BYTES
 from kfmt_cli.broker.log_cleaner import CleanerSegment, CleaningCounts, compute_dirty_range
 from kfmt_cli.broker.start.checkpoints import CLEANER_CHECKPOINT, LOG_START_CHECKPOINT
 from kfmt_cli.broker.topic_settings import TopicSettings
@@ -17,6 +16,7 @@ from kfmt_cli.commands.compaction.lines import (
     SKIPPED_REASON,
     cleaning_lines,
 )
+from kfmt_cli.commands.compaction.options import CompactionOptions
 from kfmt_cli.commands.each_partition import for_each_partition, iter_log_blocks
 from kfmt_cli.commands.retention.command import read_segment_facts
 from kfmt_cli.commands.settings_resolver import (
@@ -24,11 +24,12 @@ from kfmt_cli.commands.settings_resolver import (
     TopicSettingsResolver,
     settings_with_sources,
 )
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.times import current_time_ms
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import FindingCollector, has_errors
+from kfmt_cli.options.selection import parse_bytes_pattern
 from kfmt_cli.rows.documents import COMPACTION_ROW
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -46,29 +47,31 @@ class CompactionCommand:
     """One call of `compaction`."""
 
     run: CommandRun
-    settings_resolver: TopicSettingsResolver
-    now_ms: int
-    shows_offsets: bool = False
-    """Whether to list the offsets that are kept."""
-    key: bytes | None = None
-    """Show only the records of this key."""
-    cleans_only_picked: bool = False
-    """Whether to clean only partitions that the broker would pick."""
-    dedupe_buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES
-    """Size limit of the offset map in bytes."""
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    options: CompactionOptions
     _n_records_of_key: int | None = None
     """Number of records of the key; None if no partition was read."""
+    _now_ms: int = field(init=False)
+    _settings_resolver: TopicSettingsResolver = field(init=False)
+    _key: bytes | None = None
+    """Show only the records of this key."""
+    _cleans_only_picked: bool = field(init=False)
+    """Whether to clean only partitions that the broker would pick."""
 
-    def show_paths(self, paths: tuple[str, ...]) -> None:
-        """Show the predicted cleaning of the partitions under some paths."""
-        for_each_partition(self.run, paths, self._show_partition, shows_progress=True)
+    def execute(self) -> None:
+        """Show the predicted cleaning of the partitions under some paths; raises UsageError."""
+        settings = self.options.topic_settings
+        self._settings_resolver = TopicSettingsResolver.from_options(self.options.config, settings)
+        self._cleans_only_picked = "min_cleanable_ratio" in settings
+        self._now_ms = current_time_ms(self.options.now)
+        if self.options.key is not None:
+            self._key = parse_bytes_pattern("--key", self.options.key)
+        for_each_partition(self.run, self.options.paths, self._show_partition, shows_progress=True)
         if self._n_records_of_key == 0:
             self.run.sink.write_hint("not found")
             self.run.output.raise_exit_code(ExitCode.FINDINGS)
 
     def _show_partition(self, partition: Partition) -> None:
-        log_directory, topic_partition, settings = self.settings_resolver.read_partition_settings(
+        log_directory, topic_partition, settings = self._settings_resolver.read_partition_settings(
             partition, self.run.report_input_error
         )
         log_facts = self._read_log_facts(partition)
@@ -94,34 +97,31 @@ class CompactionCommand:
             log_facts.last_stable_offset,
             settings.min_compaction_lag_ms,
             settings.max_compaction_lag_ms,
-            self.now_ms,
+            self._now_ms,
         )
         never_cleaned_reason = self._never_cleaned_reason(partition, log_facts, settings)
         is_picked = never_cleaned_reason is None and (
             dirty_range.is_forced or dirty_range.dirty_ratio > settings.min_cleanable_ratio
         )
-        if self.key is not None:
+        if self._key is not None:
             uncleaned_reason = never_cleaned_reason or (
-                SKIPPED_REASON if self.cleans_only_picked and not is_picked else None
+                SKIPPED_REASON if self._cleans_only_picked and not is_picked else None
             )
             n_records = show_key_records(
-                self.run,
-                partition,
-                self.key,
-                dirty_range,
-                uncleaned_reason,
-                self.decompression_limit,
+                *(self.run, partition, self._key, dirty_range, uncleaned_reason),
+                self.options.decompression_limit,
             )
             self._n_records_of_key = (self._n_records_of_key or 0) + n_records
             return
+        options = self.options
         simulation = CleaningSimulation(
-            *(partition, log_facts, dirty_range, settings, self.now_ms),
-            *(self.shows_offsets, self.dedupe_buffer_bytes, self.decompression_limit),
+            *(partition, log_facts, dirty_range, settings, self._now_ms),
+            *(options.offsets, options.dedupe_buffer_bytes, options.decompression_limit),
         )
         is_cleaned = (
             never_cleaned_reason is None
             and dirty_range.dirty_bytes > 0
-            and (is_picked or not self.cleans_only_picked)
+            and (is_picked or not self._cleans_only_picked)
         )
         cleaning_counts = (
             simulation.clean_partition() if is_cleaned else simulation.count_uncleaned_records()
@@ -135,9 +135,9 @@ class CompactionCommand:
         may clean it."""
         if partition.topic_partition[0] == CLUSTER_METADATA:
             return "the metadata log is trimmed by snapshots, never by the log cleaner"
-        source_by_field = self.settings_resolver.setting_sources(partition)
+        source_by_field = self._settings_resolver.setting_sources(partition)
         is_policy_known = (
-            self.settings_resolver.has_metadata_log(partition.log_directory)
+            self._settings_resolver.has_metadata_log(partition.log_directory)
             or "cleanup_policy" in source_by_field
         )
         if is_policy_known and not settings.has_compact_policy:
@@ -193,7 +193,7 @@ class CompactionCommand:
             file=partition.name,
             cleanup_policy=sorted(settings.cleanup_policy),
             settings=settings_with_sources(
-                settings, self.settings_resolver.setting_sources(partition), _CLEANER_SETTING_NAMES
+                settings, self._settings_resolver.setting_sources(partition), _CLEANER_SETTING_NAMES
             ),
             first_dirty_offset=dirty_range.first_dirty_offset,
             first_uncleanable_offset=dirty_range.first_uncleanable_offset,
@@ -214,7 +214,7 @@ class CompactionCommand:
             next_delete_horizon=cleaning_counts.next_delete_horizon,
             segments_before=len(partition.logs),
             segments_after=simulation.count_cleaned_segments(),
-            remaining_offsets=simulation.remaining_offsets if self.shows_offsets else None,
+            remaining_offsets=simulation.remaining_offsets if self.options.offsets else None,
         )
         lines = cleaning_lines(row, self.run.sink.streams.theme)
         self.run.sink.write_document(COMPACTION_ROW, row, lines)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
+from kfmt_cli.commands.convert.options import KEEP_CODEC, ConvertOptions
 from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE, compressed_suffix
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import classify_file, file_size
@@ -21,6 +22,7 @@ from kfmt_cli.disk.segment import segment_file_path
 from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.render.style import escape_unprintable, format_count, format_thousands
 from kfmt_cli.rows.file_result import FileResult, FileResultType
+from kfmt_cli.writers.build.batch_drafts import BatchBounds
 from kfmt_cli.writers.convert.converter import Converter
 from kfmt_cli.writers.output import (
     StagingDirectory,
@@ -37,7 +39,6 @@ CONVERT_RESULT = FileResultType(
     ("messages", "batches", "batches_after", "bytes", "bytes_after", "left_out"),
     {"messages": 11, "batches": 9, "batches_after": 13, "bytes": 14, "bytes_after": 14},
 )
-SPARE_BYTES = 1 << 20  # for indexes and directories
 REBUILT_KINDS = (OFFSET_INDEX_KIND, TIME_INDEX_KIND)
 
 
@@ -46,22 +47,30 @@ class ConvertCommand:
     """One call of `convert-v0-to-v2`."""
 
     run: CommandRun
-    converter: Converter
-    skips_damaged_batches: bool
-    n_copied_files: int = 0
-    skipped_file_names: list[str] = field(default_factory=list)
+    options: ConvertOptions
+    _converter: Converter = field(init=False)
+    _n_copied_files: int = 0
+    _skipped_file_names: list[str] = field(default_factory=list)
 
-    def convert(self, source: str, destination: str) -> None:
+    def execute(self) -> None:
         """Convert SRC to DST; raises UsageError, InputError, OutputError."""
+        run, options = self.run, self.options
+        source, destination = options.source, options.destination
+        run.set_result_type(CONVERT_RESULT)
+        self._converter = Converter(
+            None if options.compression == KEEP_CODEC else options.compression,
+            BatchBounds(options.batch_bytes),
+            options.decompression_limit,
+            options.n_jobs,
+        )
         check_source_and_destination(source, destination)
-        run = self.run
         files = list(_iter_files(source, run.report_input_error))
         logs = [file for file, _ in files if file.kind is LOG_KIND]
         if not logs:
             unread_note = " that could be read" if run.summary.n_unread_inputs else ""
             raise InputError(f"{format_display_name(source)}: no log segments{unread_note}")
         size_by_path = {file.path: file_size(file) for file, _ in files}
-        require_free_space(destination, sum(size_by_path.values()) + SPARE_BYTES)
+        require_free_space(destination, sum(size_by_path.values()))
         run.sink.begin_results(CONVERT_RESULT)
         is_damaged = False
         n_bytes_to_read = 2 * sum(size_by_path[log.path] for log in logs)
@@ -74,16 +83,16 @@ class ConvertCommand:
                 if file.kind is LOG_KIND:
                     is_damaged |= self._convert_log(staging, file, relative_path, progress)
                 elif Path(file.path).name.endswith(LEFTOVER_SUFFIXES):
-                    self.skipped_file_names.append(file.name)
+                    self._skipped_file_names.append(file.name)
                 elif file.kind not in REBUILT_KINDS or not path_exists(
                     segment_file_path(file.path, LOG_KIND)
                 ):
                     copy_file(staging, file, relative_path)
-                    self.n_copied_files += 1
-            if is_damaged and not self.skips_damaged_batches:
+                    self._n_copied_files += 1
+            if is_damaged and not self.options.skip_damaged:
                 staging.prevent_commit()
         run.finish()
-        self._show_summary(destination, is_damaged and not self.skips_damaged_batches)
+        self._show_summary(destination, is_damaged and not self.options.skip_damaged)
 
     def _convert_log(
         self, staging: StagingDirectory, log: InputFile, relative_path: str, progress: Progress
@@ -96,8 +105,8 @@ class ConvertCommand:
                 f"{log.name}: the file name does not start with a 20-digit base offset"
             )
         with SegmentWriter(staging, relative_path, base_offset) as writer:
-            conversion_counts = self.converter.convert_log(log, writer, progress.on_progress)
-        if not conversion_counts.damaged or self.skips_damaged_batches:
+            conversion_counts = self._converter.convert_log(log, writer, progress.on_progress)
+        if not conversion_counts.damaged or self.options.skip_damaged:
             self._verify_new_log(
                 staging.directory / relative_path, log, conversion_counts.digest, progress
             )
@@ -117,7 +126,7 @@ class ConvertCommand:
         """Raise OutputError if the new log's records differ from the old log's."""
         new_log = classify_file(str(new_path), log.name)
         if (
-            self.converter.convert_log(new_log, None, progress.on_progress).digest
+            self._converter.convert_log(new_log, None, progress.on_progress).digest
             != expected_digest
         ):
             raise OutputError(
@@ -127,8 +136,8 @@ class ConvertCommand:
 
     def _show_summary(self, destination: str, is_rejected: bool) -> None:
         sink, summary = self.run.sink, self.run.summary
-        if self.skipped_file_names:
-            count_text = format_count(len(self.skipped_file_names), "file")
+        if self._skipped_file_names:
+            count_text = format_count(len(self._skipped_file_names), "file")
             reason = f"that a broker has finished with ({', '.join(LEFTOVER_SUFFIXES)})"
             sink.write_to_stderr(f"not copied: {count_text} {reason}\n")
         if summary.n_unread_inputs and not is_rejected:
@@ -149,7 +158,7 @@ class ConvertCommand:
         sink.write_hint(
             f"{format_thousands(totals['bytes'])} bytes converted to "
             f"{format_thousands(totals['bytes_after'])} and "
-            f"verified; {format_count(self.n_copied_files, 'other file')} copied",
+            f"verified; {format_count(self._n_copied_files, 'other file')} copied",
             "good",
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kfmt_cli.broker.cluster.replica_comparison import (
     ReplicaRange,
@@ -13,9 +13,9 @@ from kfmt_cli.broker.cluster.replica_comparison import (
 )
 from kfmt_cli.checks.replica_comparison import RANGE_ROW, ReplicaAgreement, ReplicaComparison
 from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.diff.options import DiffOptions
 from kfmt_cli.commands.each_partition import show_read_progress
 from kfmt_cli.commands.settings_resolver import is_topic_compacted
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.partitions import Partition, find_partitions
 from kfmt_cli.errors import ExitCode, UsageError
@@ -35,10 +35,11 @@ class DiffCommand:
     """One call of `diff`."""
 
     run: CommandRun
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    options: DiffOptions
 
-    def compare_paths(self, left_path: str, right_path: str) -> None:
+    def execute(self) -> None:
         """Compare two partitions, or every partition that two log directories have in common."""
+        left_path, right_path = self.options.a, self.options.b
         left_partitions, right_partitions = (
             find_partitions((path,), self.run.report_input_error, self.run.sink.write_to_stderr)
             for path in (left_path, right_path)
@@ -79,7 +80,7 @@ class DiffCommand:
                 if is_compacted is None:
                     is_compacted = is_topic_compacted(topic, partition.log_directory)
         comparison = ReplicaComparison.from_partitions(
-            left, right, self.decompression_limit, run.max_findings, is_compacted
+            left, right, self.options.decompression_limit, run.max_findings, is_compacted
         )
         with run.catch_input_errors():
             comparison.read_and_compare()

@@ -11,8 +11,10 @@ import numpy as np
 
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.dump.options import DumpOptions
 from kfmt_cli.commands.each_partition import LogStartReporter
 from kfmt_cli.commands.partition_selection import resolve_selection
+from kfmt_cli.commands.payload_formats import payload_declarations
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.directory_listing import (
     distinct_files,
@@ -26,7 +28,8 @@ from kfmt_cli.disk.input_paths import resolve_paths
 from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
 from kfmt_cli.disk.kinds.kind import FileKind, FileLevel, InputFile
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KINDS
-from kfmt_cli.errors import InputError
+from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
+from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.findings.finding import Finding, FindingCollector, sort_findings
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.decompression import needs_separate_decoding
@@ -34,7 +37,7 @@ from kfmt_cli.log.log_opening import OpenLog
 from kfmt_cli.log.rows_reader import LogRowsReader, RowsAndFindings
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.render.row_rendering import recycle_buffer
-from kfmt_cli.render.sinks.sink import FileHeading, RowWriter
+from kfmt_cli.render.sinks.sink import FileHeading, RowWriter, Sink
 from kfmt_cli.render.style import (
     details_after_name,
     escape_unprintable,
@@ -42,7 +45,7 @@ from kfmt_cli.render.style import (
     format_thousands,
 )
 from kfmt_cli.rows.columnar_rows import NestedRows
-from kfmt_cli.rows.documents import UNKNOWN_FILE_ROW
+from kfmt_cli.rows.documents import FINDING_ROW, UNKNOWN_FILE_ROW
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
@@ -57,55 +60,49 @@ class DumpCommand:
     """One call of `dump`."""
 
     run: CommandRun
-    rows_reader: LogRowsReader = field(default_factory=LogRowsReader)
+    options: DumpOptions
+    _rows_reader: LogRowsReader = field(init=False)
     """Which rows of logs to read."""
-    n_remaining_rows: int | None = None
-    """Total number of rows to write; None for all."""
-    jobs: int = 1
-    shows_empty_files: bool = False
-    """Also show empty files of directories."""
-    topic: str | None = None
-    """The topic of the files, if their directory is not named after it."""
-    directory_kinds: frozenset[FileKind] | None = LOG_KINDS
+    _n_remaining_rows: int | None = field(init=False)
+    """Number of rows still to write; None for all."""
+    _directory_kinds: frozenset[FileKind] | None = field(init=False)
     """Kinds of file to read in directories; None for all."""
-    forced_kind: FileKind | None = None
+    _forced_kind: FileKind | None = None
     """Kind of all files, regardless of their names."""
-    decoder: Decoder | None = None
+    _decoder: Decoder | None = None
     _fallback_decoder: Decoder | None = None
-    selection_options: SelectionOptions = field(default_factory=SelectionOptions)
-    """The selection for every partition."""
-    _user_paths: tuple[str, ...] = ()
     _follows_unknown_file: bool = False
     _log_start_notes: LogStartReporter = field(init=False)
     _n_empty_files: int = 0
     _n_read_files: int = 0
 
-    def dump_paths(self, paths: tuple[str, ...]) -> None:
-        """Dump every file."""
-        run, visited = self.run, set[str]()
-        self._log_start_notes = LogStartReporter(run)
-        self._user_paths = paths
+    def execute(self) -> None:
+        """Dump every file; raises UsageError, InputError."""
+        self._prepare()
+        run, selection_options, visited = self.run, self.options.selection_options, set[str]()
         input_files: list[InputFile] = []
-        has_one_heading = self.rows_reader.reads_records and not run.sink.mixes_types
+        has_one_heading = self._rows_reader.reads_records and not run.sink.mixes_types
         for input_path in resolve_paths(
-            paths, run.report_input_error, accepts_stdin=not self.selection_options.needs_logs
+            self.options.paths,
+            run.report_input_error,
+            accepts_stdin=not selection_options.needs_logs,
         ):
             with run.catch_input_errors():
                 files = self._iter_shown_files(
-                    distinct_files(input_path.iter_files(self.directory_kinds), visited),
+                    distinct_files(input_path.iter_files(self._directory_kinds), visited),
                     input_path.path,
                 )
                 # Logs that the user named individually may share a partition, or a heading.
-                if self.selection_options or has_one_heading:
+                if selection_options or has_one_heading:
                     input_files += files
                 else:
                     self._dump_files(files)
-            if self.n_remaining_rows == 0:
+            if self._n_remaining_rows == 0:
                 break
         if has_one_heading:
             decoders = {self._find_decoder(file) for file in input_files}
             self._fallback_decoder = NO_DECODER if len(decoders) > 1 else None
-        if self.selection_options:
+        if selection_options:
             self._dump_partitions(input_files)
         elif input_files:
             self._dump_files(iter(input_files))
@@ -122,6 +119,28 @@ class DumpCommand:
                 "could not be read\n"
             )
 
+    def _prepare(self) -> None:
+        """Find out what to read and how; raises UsageError, InputError."""
+        options, sink = self.options, self.run.sink
+        selection_options = options.selection_options
+        is_record_table = sink.display_options.table in (RECORD_ROW.name, DECODED_RECORD_ROW.name)
+        reads_records = options.reads_records or is_record_table
+        self._rows_reader = LogRowsReader(
+            reads_records, selection_options.selection, options.decompression_limit
+        )
+        self._n_remaining_rows = options.limit
+        selects_rows_of_logs = bool(
+            reads_records or options.bits or options.column_names or selection_options
+        )
+        self._directory_kinds = LOG_KINDS if _reads_only_logs(sink, selects_rows_of_logs) else None
+        if options.layout is not None:
+            self._forced_kind = NOTES_LAYOUTS[options.layout][0]
+        payloads = payload_declarations(options, options.paths)
+        if payloads and not reads_records:
+            raise UsageError("--key-format and --value-format require --records")
+        self._decoder = payloads.decoder
+        self._log_start_notes = LogStartReporter(self.run)
+
     def _iter_shown_files(
         self, files: Iterator[InputFile], explicit_path: str
     ) -> Iterator[InputFile]:
@@ -129,11 +148,12 @@ class DumpCommand:
         for listed_file in files:
             file = (
                 listed_file
-                if self.forced_kind is None
-                else replace(listed_file, kind=self.forced_kind)
+                if self._forced_kind is None
+                else replace(listed_file, kind=self._forced_kind)
             )
             is_shown = (
-                self.shows_empty_files
+                self.options.all_files
+                or not self.run.sink.is_for_people
                 or file.path == explicit_path
                 or file.kind.level is not FileLevel.SEGMENT
             )
@@ -146,8 +166,8 @@ class DumpCommand:
 
     def _dump_files(self, files: Iterator[InputFile]) -> None:
         """Dump files in order, small ones in groups if the format allows it."""
-        can_group_logs = self.run.sink.writes_small_logs and self.directory_kinds is not None
-        if not can_group_logs or self.n_remaining_rows is not None:
+        can_group_logs = self.run.sink.writes_small_logs and self._directory_kinds is not None
+        if not can_group_logs or self._n_remaining_rows is not None:
             self._dump_separately(files)
             return
         first_files = list(islice(files, 2))
@@ -159,7 +179,7 @@ class DumpCommand:
         # The other files are listed while the first ones are read.
         log_groups = group_small_logs(chain(first_files, files))
         rendered_groups = map_ordered(
-            self._render_small_logs, log_groups, self.jobs, lambda files: len(files) == 1
+            self._render_small_logs, log_groups, self.options.n_jobs, lambda files: len(files) == 1
         )
         for group_chunks, n_read_files in rendered_groups:
             self._n_read_files += n_read_files
@@ -180,11 +200,11 @@ class DumpCommand:
             return [*files], 0
         from kfmt_cli.commands.dump.dump_small_logs import render_small_logs
 
-        chunks = render_small_logs(self.run.sink, self.rows_reader, self._find_decoder, files)
+        chunks = render_small_logs(self.run.sink, self._rows_reader, self._find_decoder, files)
         return chunks, len(files) - sum(isinstance(chunk, InputFile) for chunk in chunks)
 
     def _find_decoder(self, file: InputFile) -> Decoder | None:
-        decoder = self.decoder or find_decoder(self.topic or file_topic(file))
+        decoder = self._decoder or find_decoder(self.options.topic or file_topic(file))
         return decoder or self._fallback_decoder
 
     def _dump_file(self, file: InputFile) -> None:
@@ -193,9 +213,9 @@ class DumpCommand:
             if file.kind.reader is not None:
                 self._dump_contents(file)
             elif (
-                self.directory_kinds is None
+                self._directory_kinds is None
                 and file.kind is UNKNOWN_KIND
-                and file.path not in self._user_paths
+                and file.path not in self.options.paths
             ):
                 self._show_unknown_file(file)
             else:
@@ -211,7 +231,7 @@ class DumpCommand:
         logs = (
             file
             for file in files
-            if not self.selection_options.needs_logs or file.kind is not KRAFT_SNAPSHOT_KIND
+            if not self.options.selection_options.needs_logs or file.kind is not KRAFT_SNAPSHOT_KIND
         )
         for _, partition_logs in groupby(logs, key=lambda file: file.path.rpartition(os.sep)[0]):
             self._dump_partition(sorted(partition_logs, key=lambda file: file.base_offset_or_zero))
@@ -220,21 +240,21 @@ class DumpCommand:
         """Dump the selected records of a partition's logs."""
         with self.run.catch_input_errors():
             selection = resolve_selection(
-                self.selection_options, logs, self.rows_reader.decompression_limit
+                self.options.selection_options, logs, self._rows_reader.decompression_limit
             )
-            self.rows_reader = replace(self.rows_reader, selection=selection)
+            self._rows_reader = replace(self._rows_reader, selection=selection)
             self._dump_separately(selection.select_logs(logs))
 
     def _dump_separately(self, files: Iterable[InputFile]) -> None:
         """Dump files one by one."""
         for file in files:
-            if self.n_remaining_rows != 0:
+            if self._n_remaining_rows != 0:
                 self._dump_file(file)
 
     def _dump_contents(self, file: InputFile) -> None:
         """Dump a file that is not a log; raises InputError."""
-        selection = self.selection_options.selection
-        if self.selection_options != SelectionOptions(
+        selection = self.options.selection_options.selection
+        if self.options.selection_options != SelectionOptions(
             Selection(selection.first_offset, selection.last_offset)
         ):
             reason = "of the conditions, only --from-offset and --to-offset apply to it"
@@ -267,14 +287,14 @@ class DumpCommand:
 
     def _select_rows(self, nested_rows: NestedRows) -> NestedRows:
         """The selected rows, up to the number that remains to be written."""
-        columnar_rows, selection = nested_rows.outer, self.rows_reader.selection
+        columnar_rows, selection = nested_rows.outer, self._rows_reader.selection
         if "offset" in columnar_rows.table.index_by_name and selection:
             columnar_rows.table = columnar_rows.table.select_rows(
                 selection.contains_offsets(columnar_rows.table["offset"])
             )
-        if self.n_remaining_rows is not None:
-            nested_rows = nested_rows.first_rows(self.n_remaining_rows)
-            self.n_remaining_rows -= len(nested_rows)
+        if self._n_remaining_rows is not None:
+            nested_rows = nested_rows.first_rows(self._n_remaining_rows)
+            self._n_remaining_rows -= len(nested_rows)
         return nested_rows
 
     def _dump_log(self, file: InputFile) -> None:
@@ -300,19 +320,21 @@ class DumpCommand:
 
     def _create_rows_reader(self, file: InputFile) -> LogRowsReader:
         """The rows reader for a log, with the decoder of its topic."""
-        decoder = self._find_decoder(file) if self.rows_reader.reads_records else None
-        return replace(self.rows_reader, decoder=decoder, as_text=self.run.sink.is_for_people)
+        decoder = self._find_decoder(file) if self._rows_reader.reads_records else None
+        return replace(self._rows_reader, decoder=decoder, as_text=self.run.sink.is_for_people)
 
     def _iter_output_chunks(
         self, rows_reader: LogRowsReader, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
     ) -> Iterator[OutputChunk]:
         """Output and findings in file order."""
-        if self.n_remaining_rows is not None:
+        if self._n_remaining_rows is not None:
             for rows_and_findings in self._iter_first_rows(rows_reader, blocks):
                 yield from interleave_findings(writer, rows_and_findings)
             return
         n_workers = (
-            self.jobs if log.is_large and (rows_reader.reads_records or writer.is_stateless) else 0
+            self.options.n_jobs
+            if log.is_large and (rows_reader.reads_records or writer.is_stateless)
+            else 0
         )
         if not writer.is_stateless:
             for block_results in map_ordered(
@@ -339,11 +361,11 @@ class DumpCommand:
         """The first rows, up to the number that remains to be written."""
         for block in blocks:
             for rows_and_findings in rows_reader.iter_rows(block):
-                assert self.n_remaining_rows is not None
-                first_rows = rows_and_findings.first_rows(self.n_remaining_rows)
-                self.n_remaining_rows -= len(first_rows.rows)
+                assert self._n_remaining_rows is not None
+                first_rows = rows_and_findings.first_rows(self._n_remaining_rows)
+                self._n_remaining_rows -= len(first_rows.rows)
                 yield first_rows
-                if self.n_remaining_rows == 0:
+                if self._n_remaining_rows == 0:
                     return
 
     def _write_chunk(self, chunk: OutputChunk, collector: FindingCollector) -> None:
@@ -387,3 +409,13 @@ def interleave_findings(
         yield finding
     if n_rendered_rows < len(batch_positions):
         yield from writer.render(rows_and_findings.rows, n_rendered_rows, len(batch_positions))
+
+
+def _reads_only_logs(sink: Sink, selects_rows_of_logs: bool) -> bool:
+    """Whether only logs are read; raises UsageError if the requested table is of other files."""
+    table = sink.display_options.table
+    is_log_table = table in ("", BATCH_ROW.name, RECORD_ROW.name, DECODED_RECORD_ROW.name)
+    reads_only_logs = selects_rows_of_logs or (is_log_table and not sink.mixes_types)
+    if reads_only_logs and not is_log_table and table != FINDING_ROW.name:
+        raise UsageError(f"--table {table}: only logs are read with these options")
+    return reads_only_logs

@@ -2,82 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.grouped_options import GroupedCommand
-from kfmt_cli.cli.options import (
-    CommonOptions,
-    all_files_option,
-    common_options,
-    layout_option,
-    paths_argument,
-    topic_option,
-)
-from kfmt_cli.cli.payload_options import add_payload_format_options
-from kfmt_cli.cli.selection_options import add_selection_options
 from kfmt_cli.errors import UsageError, unknown_name_error
+from kfmt_cli.options.common import PathsOptions, all_files_option, layout_option, topic_option
+from kfmt_cli.options.declaration import command_options, option
+from kfmt_cli.options.payload_options import PayloadOptions
+from kfmt_cli.options.selection import RecordSelectionOptions
+from kfmt_cli.render.output_formats import load_sink_class
 
 if TYPE_CHECKING:
-    from kfmt_cli.disk.kinds.kind import FileKind
-    from kfmt_cli.log.selection.selection import SelectionOptions
-    from kfmt_cli.render.sinks.sink import Sink
-    from kfmt_cli.topics.payloads import PayloadDeclarations
+    from kfmt_cli.render.sinks.sink import DisplayOptions
 
 
-class DumpClickCommand(GroupedCommand):
-    """Lists in its help the files it reads, from the registry of kinds."""
+def _write_file_kinds(formatter: click.HelpFormatter) -> None:
+    """List the files that are read, from the registry of kinds."""
+    from kfmt_cli.disk.kinds import KINDS
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from kfmt_cli.disk.kinds import KINDS
-
-        super().format_epilog(ctx, formatter)
-        with formatter.section("Files"):
-            for kind in KINDS:
-                for i, name_pattern in enumerate(kind.name_patterns):
-                    kind_title = "" if i else kind.name.replace("_", " ")
-                    formatter.write(f"  {kind_title:<18} {name_pattern}\n")
+    with formatter.section("Files"):
+        for kind in KINDS:
+            for i, name_pattern in enumerate(kind.name_patterns):
+                kind_title = "" if i else kind.name.replace("_", " ")
+                formatter.write(f"  {kind_title:<18} {name_pattern}\n")
 
 
-@click.command(
-    name="dump",
-    cls=DumpClickCommand,
-    short_help="Show every field of every batch, record or entry.",
+@command_options(
+    "dump",
+    "Show every field of every batch, record or entry.",
+    common=(
+        *("wide", "format_", "table", "color", "strict"),
+        *("given_findings", "jobs", "max_decompressed"),
+    ),
+    write_epilog=_write_file_kinds,
 )
-@paths_argument
-@click.option("--records", is_flag=True, help="Show records under their batch.")
-@click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")
-@add_selection_options
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
-@click.option(
-    "--bytes",
-    "mode",
-    type=click.Choice(["auto", "utf8", "hex", "base64"]),
-    default="auto",
-    show_default=True,
-    help="Encoding of keys, values and headers; auto: text if valid UTF-8, otherwise base64.",
-)
-@topic_option
-@add_payload_format_options
-@layout_option
-@all_files_option
-@click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
-@common_options("wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed")
-def dump(
-    paths: tuple[str, ...],
-    records: bool,
-    bits: bool,
-    asked: SelectionOptions,
-    limit: int | None,
-    mode: str,
-    topic: str | None,
-    payloads: PayloadDeclarations,
-    layout: str | None,
-    all_files: bool,
-    common: CommonOptions,
-    columns: str | None,
-) -> None:
+class DumpOptions(PayloadOptions, RecordSelectionOptions, PathsOptions):
     """Show every field of every batch or record, and every entry of any other file.
 
     Directories are read in order of topic, partition and base offset. All files are shown; with
@@ -92,71 +53,64 @@ def dump(
       kfmt dump sample_segments/kafka-3.9.1-broker1/txn-0 --bits --limit 1
       kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
     """
-    from kfmt_cli.commands.dump.command import DumpCommand
-    from kfmt_cli.disk.kinds.logs import LOG_KINDS
-    from kfmt_cli.log.rows_reader import LogRowsReader
-    from kfmt_cli.render.output_formats import load_sink_class
-    from kfmt_cli.render.sinks.sink import DisplayOptions
-    from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
 
-    sink_type = load_sink_class(common.format_)
-    records = records or asked.selection.record_filter.needs_records
-    column_names = _parse_column_names(columns, records or bits or not sink_type.is_for_people)
-    if bits and (records or not sink_type.is_for_people):
-        raise UsageError("--bits cannot be combined with --records, --format or --json")
-    run = common.start_run(display_options=DisplayOptions(mode, common.wide, column_names, bits))
-    record_table_names = (RECORD_ROW.name, DECODED_RECORD_ROW.name)
-    records = records or run.sink.display_options.table in record_table_names
-    reads_only_logs = _reads_only_logs(run.sink, bool(records or bits or column_names or asked))
-    command = DumpCommand(
-        run,
-        LogRowsReader(records, asked.selection, common.decompression_limit),
-        limit,
-        common.jobs,
-        all_files or not sink_type.is_for_people,
-        topic,
-        LOG_KINDS if reads_only_logs else None,
-        _find_layout_kind(layout),
+    records: bool = option(default=False, help="Show records under their batch.")
+    bits: bool = option(default=False, help="Draw the attribute bits of each batch.")
+    limit: int | None = option(
+        default=None, type=click.IntRange(min=1), metavar="N", help="Stop after N rows."
     )
-    command.selection_options = asked
-    if payloads and not records:
-        raise UsageError("--key-format and --value-format require --records")
-    command.decoder = payloads.decoder
-    command.dump_paths(paths)
+    mode: str = option(
+        "--bytes",
+        default="auto",
+        type=click.Choice(["auto", "utf8", "hex", "base64"]),
+        help="Encoding of keys, values and headers; auto: text if valid UTF-8, otherwise base64.",
+    )
+    topic: str | None = topic_option()
+    layout: str | None = layout_option()
+    all_files: bool = all_files_option()
+    columns: str | None = option(
+        default=None, help="Show these columns of the batch table, e.g. offsets,size,crc."
+    )
+
+    def __post_init__(self) -> None:
+        for column_name in self.column_names:
+            if column_name not in _batch_column_names():
+                raise unknown_name_error("column", column_name, _batch_column_names())
+        if self.bits and (self.reads_records or not self.is_for_people):
+            raise UsageError("--bits cannot be combined with --records, --format or --json")
+
+    @property
+    def reads_records(self) -> bool:
+        """Whether records are read, at least to filter batches."""
+        record_filter = self.selection_options.selection.record_filter
+        return self.records or record_filter.needs_records
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether the output format is for people."""
+        return load_sink_class(self.format_).is_for_people
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Columns of the batch table, empty for all; raises UsageError for another table."""
+        if self.columns is None:
+            return ()
+        if self.reads_records or self.bits or not self.is_for_people:
+            raise UsageError("--columns applies only to the batch table")
+        return tuple(name.strip() for name in self.columns.split(","))
+
+    @property
+    def display_options(self) -> DisplayOptions:
+        """How to show rows."""
+        return replace(
+            super().display_options,
+            bytes_mode=self.mode,
+            columns=self.column_names,
+            bits=self.bits,
+        )
 
 
-def _reads_only_logs(sink: Sink, selects_rows_of_logs: bool) -> bool:
-    """Whether only logs are read; raises UsageError if the requested table is of other files."""
-    from kfmt_cli.rows.documents import FINDING_ROW
-    from kfmt_cli.rows.types.batch import BATCH_ROW
-    from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
-
-    table = sink.display_options.table
-    is_log_table = table in ("", BATCH_ROW.name, RECORD_ROW.name, DECODED_RECORD_ROW.name)
-    reads_only_logs = selects_rows_of_logs or (is_log_table and not sink.mixes_types)
-    if reads_only_logs and not is_log_table and table != FINDING_ROW.name:
-        raise UsageError(f"--table {table}: only logs are read with these options")
-    return reads_only_logs
-
-
-def _find_layout_kind(layout: str | None) -> FileKind | None:
-    if layout is None:
-        return None
-    from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
-
-    return NOTES_LAYOUTS[layout][0]
-
-
-def _parse_column_names(columns: str | None, shows_other_table: bool) -> tuple[str, ...]:
-    if columns is None:
-        return ()
+def _batch_column_names() -> list[str]:
     from kfmt_cli.render.tables.batch_table import DEFAULT_COLUMNS, EXTRA_COLUMNS
 
-    if shows_other_table:
-        raise UsageError("--columns applies only to the batch table")
-    known_names = [column.name for column in (*DEFAULT_COLUMNS, *EXTRA_COLUMNS)]
-    column_names = tuple(name.strip() for name in columns.split(","))
-    for column_name in column_names:
-        if column_name not in known_names:
-            raise unknown_name_error("column", column_name, known_names)
-    return column_names
+    return [column.name for column in (*DEFAULT_COLUMNS, *EXTRA_COLUMNS)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from pathlib import Path
 
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.explain.lines import (
@@ -12,11 +13,14 @@ from kfmt_cli.commands.explain.lines import (
     format_mechanism_line,
     format_mechanism_page,
 )
+from kfmt_cli.commands.explain.options import ExplainOptions
 from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
 from kfmt_cli.commands.explain.pages.page import PageSpec, load_page_facts
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.codes import CODES_BY_SUBJECT
 from kfmt_cli.findings.finding import FindingCode
+from kfmt_cli.options.parameter_types import parse_input_path
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.documents import CODE_ROW, EXPLAIN_PAGE_ROW, WHEEL_STEP_ROW
 from kfmt_cli.rows.types.finding_row import finding_code_members
@@ -27,14 +31,25 @@ class ExplainCommand:
     """One call of `explain`."""
 
     run: CommandRun
-    path: str | None = None
+    options: ExplainOptions
+    _path: str | None = None
     """A partition to illustrate the pages with; None for a sample."""
-    wheel_settings: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (), None)
+    _wheel_settings: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (), None)
     """Tick, buckets, timers and time of the timing wheel."""
 
-    def show_pages(self, names: tuple[str, ...]) -> None:
+    def execute(self) -> None:
         """Show the pages of some findings or mechanisms, or list all; raises UsageError."""
-        sink = self.run.sink
+        names, sink = self.options.names, self.run.sink
+        if (
+            names
+            and names[-1] not in EXPLAIN_PAGES
+            and ("/" in names[-1] or Path(names[-1]).exists())
+        ):
+            path, names = names[-1], names[:-1]
+            if not names:
+                raise UsageError(f"{path} is a path; name the topic to explain with it")
+            self._path = parse_input_path(path)
+        self._wheel_settings = _parse_wheel_settings(self.options)
         titled_codes = [
             (title, code) for title, codes in CODES_BY_SUBJECT.items() for code in codes
         ]
@@ -79,7 +94,7 @@ class ExplainCommand:
     def _show_mechanism(self, page: PageSpec) -> None:
         """Show a mechanism's page."""
         sink = self.run.sink
-        page_facts = replace(load_page_facts(self.path), wheel_settings=self.wheel_settings)
+        page_facts = replace(load_page_facts(self._path), wheel_settings=self._wheel_settings)
         sections = list(page.iter_sections(page_facts))
         page_row: dict[str, object] = {"topic": page.name, "title": page.title, "parts": sections}
         sink.write_document(
@@ -98,3 +113,23 @@ class ExplainCommand:
                     "looked_at": event.bucket_due_ms,
                 }
                 sink.write_document(WHEEL_STEP_ROW, {**event_members, **location_members}, ())
+
+
+def _parse_wheel_settings(
+    options: ExplainOptions,
+) -> tuple[int, int, tuple[int, ...], int | None]:
+    tick_ms = _parse_duration_ms(options.tick)
+    if tick_ms < 1:
+        raise UsageError("--tick: at least 1ms")
+    delays_ms = tuple(map(_parse_duration_ms, options.timers)) or (5, 130, 450)
+    at_ms = None if options.at is None else _parse_duration_ms(options.at)
+    return tick_ms, options.size, delays_ms, at_ms
+
+
+def _parse_duration_ms(text: str) -> int:
+    """Parse a duration such as 20, 20ms or 3s into milliseconds; raises UsageError."""
+    for unit, unit_ms in (("ms", 1), ("s", 1000), ("", 1)):
+        number = parse_int(text.removesuffix(unit)) if text.endswith(unit) else None
+        if number is not None and number >= 0:
+            return number * unit_ms
+    raise UsageError(f"{text!r}: not a duration such as 20ms or 3s")

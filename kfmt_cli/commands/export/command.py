@@ -15,7 +15,7 @@ from pathlib import Path
 from kfmt_cli.arrow.dry_run import dry_run_lines
 from kfmt_cli.arrow.export.atomic_files import list_file_names, remove_file
 from kfmt_cli.arrow.export.file_groups import FileGroupExport, SplitExport, export_file_group
-from kfmt_cli.arrow.export.lake_options import LakeOptions
+from kfmt_cli.arrow.export.lake_options import LakeOptions, parse_lake_options
 from kfmt_cli.arrow.export.manifest import (
     KFMT_DIRECTORY,
     ExportManifest,
@@ -24,22 +24,24 @@ from kfmt_cli.arrow.export.manifest import (
 )
 from kfmt_cli.arrow.input_files import input_file, list_input_files, mount_split_files
 from kfmt_cli.arrow.topic_ids import TopicIdCache
-from kfmt_cli.commands.command_run import RunEvent
+from kfmt_cli.commands.command_run import CommandRun, RunEvent
 from kfmt_cli.commands.each_partition import LogStartReporter
+from kfmt_cli.commands.export.options import ExportOptions
 from kfmt_cli.commands.partition_selection import resolve_selection
+from kfmt_cli.commands.payload_formats import payload_declarations
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.input_paths import reject_stdin
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
-from kfmt_cli.disk.path_resolution import problem_messages
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.disk.path_resolution import prepare_listable_path, problem_messages
+from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.execution.file_split import FileSplit, compute_split_points
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.processes import map_in_processes
-from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
+from kfmt_cli.execution.read_request import ReadRequest, build_request, bytes_per_task
 from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
 from kfmt_cli.findings.codes import UNREADABLE_FILE_CODES
-from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector
+from kfmt_cli.findings.finding import FindingCollector
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.file_result import FileResult
@@ -53,36 +55,54 @@ UNFINISHED_MARKER = ".kfmt-export-unfinished"
 class ExportCommand:
     """One call of `export`."""
 
-    request: ReadRequest
-    output_directory: str
-    """A local path or a URL."""
-    lake_options: LakeOptions = field(default_factory=LakeOptions)
-    jobs: int = 1
-    replaces_files: bool = False
-    max_findings: int = MAX_FINDINGS
-    is_dry_run: bool = False
-    """Report the plan without reading or writing anything."""
-    log_start_reporter: LogStartReporter | None = None
-    on_note: Callable[[str], None] = lambda _: None
-    """Called with notes on skipped files, and with the plan of a dry run."""
+    run: CommandRun
+    options: ExportOptions
+    _request: ReadRequest = field(init=False)
+    _lake_options: LakeOptions = field(init=False)
     _splits: FileSplits = field(default_factory=FileSplits)
     _user_paths: tuple[str, ...] = ()
     _is_new_output: bool = False
     _manifest: ExportManifest = field(default_factory=ExportManifest)
     _topic_ids: TopicIdCache = field(default_factory=TopicIdCache)
 
+    def execute(self) -> ExitCode:
+        """Export everything under some paths; raises UsageError, InputError, OutputError."""
+        options = self.options
+        self._lake_options = parse_lake_options(
+            {
+                "tables": options.tables,
+                "columns": options.columns,
+                "partition_by": options.partition_by,
+                "one_file_per_partition": options.one_file_per_partition,
+                "schema": options.schema,
+                "target_file_bytes": options.max_split_bytes or options.target_file_bytes,
+            },
+            options.file_format,
+        )
+        paths = tuple(map(prepare_listable_path, options.paths))
+        request = ReadRequest(
+            selection_options=options.selection_options,
+            max_split_bytes=self._lake_options.target_file_bytes,
+            parallelism=options.n_jobs,
+            decompression_limit=options.decompression_limit,
+            payload_declarations=payload_declarations(options, options.paths),
+        )
+        self._request = build_request(request, paths, options.columns, options.topics)
+        self.run.set_result_type(export_result_type(self._lake_options.table_names))
+        return self.run.run_task(self, paths)
+
     def find_files(self, paths: tuple[str, ...]) -> Iterator[RunEvent]:
         """Find the files; raises InputError, or UsageError if the destination is not empty."""
         reject_stdin(*paths)
         self._user_paths = paths
-        if is_local(self.output_directory):
-            require_outside_inputs(self.output_directory, paths)
-        if not self.is_dry_run:
+        if is_local(self.options.to):
+            require_outside_inputs(self.options.to, paths)
+        if not self.options.dry_run:
             self._prepare_destination()
         for path in paths:
             yield from map(InputError, problem_messages(path))
-        request = replace(self.request, table=self.lake_options.listing_table)
-        file_splits = list_input_files(request, self.on_note, require_topics=True)
+        request = replace(self._request, table=self._lake_options.listing_table)
+        file_splits = list_input_files(request, self.run.sink.write_to_stderr, require_topics=True)
         for split in file_splits:
             if split.read_error:
                 yield InputError(f"{self._display_path(split.path)}: {split.read_error}")
@@ -92,41 +112,40 @@ class ExportCommand:
         n_snapshots = sum(split.kind is KRAFT_SNAPSHOT_KIND for split in self._splits)
         if n_snapshots:
             snapshots_text = format_count(n_snapshots, "KRaft snapshot")
-            self.on_note(f"{snapshots_text}: records in the table {SNAPSHOT_RECORDS_TABLE.name}\n")
-        if self.request.selection_options.needs_logs:
+            self.run.sink.write_to_stderr(
+                f"{snapshots_text}: records in the table {SNAPSHOT_RECORDS_TABLE.name}\n"
+            )
+        if self._request.selection_options.needs_logs:
             yield from self._resolve_selections()
-        if self.log_start_reporter is not None:
-            for readable_split in self._splits:
-                self.log_start_reporter.report_log_start(
-                    readable_split.path,
-                    readable_split.base_offset,
-                    self._display_path(readable_split.path),
-                )
+        log_start_reporter = LogStartReporter(self.run)
+        for readable_split in self._splits:
+            log_start_reporter.report_log_start(
+                readable_split.path,
+                readable_split.base_offset,
+                self._display_path(readable_split.path),
+            )
 
     def _prepare_destination(self) -> None:
         """Check the destination, removing an unfinished export; raises UsageError."""
-        directory = Path(self.output_directory)
-        if is_local(self.output_directory) and directory.exists() and not directory.is_dir():
-            raise UsageError(f"{self.output_directory}: exists and is not a directory")
-        if "job.json" in list_file_names(f"{self.output_directory}/{KFMT_DIRECTORY}"):
+        directory = Path(self.options.to)
+        if is_local(self.options.to) and directory.exists() and not directory.is_dir():
+            raise UsageError(f"{self.options.to}: exists and is not a directory")
+        if "job.json" in list_file_names(f"{self.options.to}/{KFMT_DIRECTORY}"):
             raise UsageError(
-                f"{self.output_directory}: is a table of kfmt pipeline export; use another DIR"
+                f"{self.options.to}: is a table of kfmt pipeline export; use another DIR"
             )
-        if is_local(self.output_directory) and (directory / UNFINISHED_MARKER).exists():
+        if is_local(self.options.to) and (directory / UNFINISHED_MARKER).exists():
             remove_unfinished_export(directory)
-        elif not self.replaces_files and list_file_names(self.output_directory):
+        elif not self.options.force and list_file_names(self.options.to):
             raise UsageError(
-                f"{self.output_directory}: not empty; use --force to write into it and "
-                "overwrite files"
+                f"{self.options.to}: not empty; use --force to write into it and overwrite files"
             )
         # Files in a store appear only once they are complete.
-        self._is_new_output = is_local(self.output_directory) and not list_file_names(
-            self.output_directory
-        )
+        self._is_new_output = is_local(self.options.to) and not list_file_names(self.options.to)
 
     def _resolve_selections(self) -> Iterator[InputError]:
         """Determine the selection for each directory; skips those with unreadable logs."""
-        request, selection_by_directory = self.request, dict[str, Selection]()
+        request, selection_by_directory = self._request, dict[str, Selection]()
         sorted_splits = sorted(self._splits, key=lambda split: split.directory)  # copies alternate
         for directory, directory_splits in groupby(
             sorted_splits, key=lambda split: split.directory
@@ -144,7 +163,7 @@ class ExportCommand:
         self._splits = self._splits.select_where(
             lambda split: split.directory in selection_by_directory
         )
-        self.request = replace(request, selection_by_directory=selection_by_directory)
+        self._request = replace(request, selection_by_directory=selection_by_directory)
 
     @property
     def total_bytes(self) -> int:
@@ -165,27 +184,23 @@ class ExportCommand:
     def process_files(self, on_progress: Callable[[int], None]) -> Iterator[RunEvent]:
         """Export everything; yields findings and a result per file. An export that is killed in a
         new directory leaves UNFINISHED_MARKER there, so that the next one starts over."""
-        if self.is_dry_run:
-            for line in dry_run_lines(
-                self._splits, self._create_file_groups(), self.output_directory
-            ):
-                self.on_note(f"{line}\n")
+        if self.options.dry_run:
+            for line in dry_run_lines(self._splits, self._create_file_groups(), self.options.to):
+                self.run.sink.write_to_stderr(f"{line}\n")
             return
-        previous_outputs = (
-            read_manifest_outputs(self.output_directory) if self.replaces_files else ()
-        )
+        previous_outputs = read_manifest_outputs(self.options.to) if self.options.force else ()
         with (
-            mark_unfinished(Path(self.output_directory), LAKE_TABLES)
+            mark_unfinished(Path(self.options.to), LAKE_TABLES)
             if self._is_new_output
             else nullcontext()
         ):
             yield from self._export_file_groups(on_progress)
-            self._manifest.write_manifest(self.output_directory)
+            self._manifest.write_manifest(self.options.to)
         obsolete_names = self._manifest.exclude_own_files(previous_outputs)
         for output_name in obsolete_names:  # the new files contain their rows
-            remove_file(f"{self.output_directory}/{output_name}")
+            remove_file(f"{self.options.to}/{output_name}")
         if obsolete_names:
-            self.on_note(
+            self.run.sink.write_to_stderr(
                 f"{format_count(len(obsolete_names), 'file')} of the earlier export removed\n"
             )
 
@@ -193,14 +208,14 @@ class ExportCommand:
         file_groups = self._create_file_groups()
         export_group = partial(
             export_file_group,
-            self.request,
-            output_directory=self.output_directory,
-            lake_options=self.lake_options,
+            self._request,
+            output_directory=self.options.to,
+            lake_options=self._lake_options,
         )
         # Connections do not survive a fork.
-        map_groups = map_in_processes if is_local(self.output_directory) else map_ordered
+        map_groups = map_in_processes if is_local(self.options.to) else map_ordered
         group_exports = zip(
-            file_groups, map_groups(export_group, file_groups, self.jobs), strict=True
+            file_groups, map_groups(export_group, file_groups, self.options.n_jobs), strict=True
         )
         for path, groups_and_exports in groupby(
             group_exports, lambda group_and_export: _split_file_path(group_and_export[0])
@@ -225,10 +240,12 @@ class ExportCommand:
                     yield from self._iter_file_events(split.path, [(split, result)])
 
     def _create_file_groups(self) -> list[FileSplits]:
-        task_bytes = bytes_per_task(self.request, self._splits)
+        task_bytes = bytes_per_task(self._request, self._splits)
         splits = self._splits.divide_splits(lambda file: compute_split_points(file, task_bytes))
         return list(
-            splits.iter_groups(self.lake_options.file_grouping.iter_file_groups(splits, task_bytes))
+            splits.iter_groups(
+                self._lake_options.file_grouping.iter_file_groups(splits, task_bytes)
+            )
         )
 
     def _add_to_manifest(
@@ -254,15 +271,13 @@ class ExportCommand:
         """Export a whole file again as one split, because damage extends across its splits."""
         for _, group_export in file_exports:
             for output in group_export.exported_files:
-                remove_file(f"{self.output_directory}/{output.name}")
+                remove_file(f"{self.options.to}/{output.name}")
         first_split = file_exports[0][0][0]
         whole_file = FileSplits([first_split.with_byte_range(0, first_split.file_size)])
         return [
             (
                 whole_file,
-                export_file_group(
-                    self.request, whole_file, self.output_directory, self.lake_options
-                ),
+                export_file_group(self._request, whole_file, self.options.to, self._lake_options),
             )
         ]
 
@@ -271,11 +286,11 @@ class ExportCommand:
     ) -> Iterator[RunEvent]:
         first_split = split_exports[0][0]
         result = FileResult(
-            export_result_type(self.lake_options.table_names),
+            export_result_type(self._lake_options.table_names),
             self._display_path(path),
             first_split.kind.name,
             {"bytes": first_split.file_size},
-            findings=FindingCollector(self.max_findings),
+            findings=FindingCollector(self.options.max_findings),
         )
         split_merger = SplitMerger(path)
         for _, split_export in split_exports:

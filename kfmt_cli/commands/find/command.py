@@ -19,8 +19,8 @@ from kfmt_cli.broker.log_reading.seek import (
 )
 from kfmt_cli.commands.command_run import CommandRun, RowCells, chunk_rows
 from kfmt_cli.commands.each_partition import LogStartReporter, iter_log_blocks, show_read_progress
+from kfmt_cli.commands.find.options import FindOptions
 from kfmt_cli.commands.partition_selection import resolve_selection
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.directory_listing import format_no_logs_message
 from kfmt_cli.disk.file_names import path_identity
@@ -32,7 +32,7 @@ from kfmt_cli.log.block import Block, slice_block, split_runs
 from kfmt_cli.log.derived_columns import read_complete_records
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.record_filter import RecordFilter
-from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import escape_unprintable, format_count
 from kfmt_cli.rows.documents import MATCH_ROW
 
@@ -41,25 +41,22 @@ MAX_LATER_BATCHES = 256  # stop after this many batches that begin later; damage
 
 @dataclass(slots=True)
 class FindCommand:
-    """One call of `find`; exactly one of offset, timestamp and selection_options is set."""
+    """One call of `find`."""
 
     run: CommandRun
-    offset: int | None = None
-    timestamp: int | None = None
-    selection_options: SelectionOptions = field(default_factory=SelectionOptions)
-    """Conditions on records."""
-    n_remaining_rows: int | None = None
-    """Total number of rows to show; None for all."""
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    options: FindOptions
+    _n_remaining_rows: int | None = field(init=False)
+    """Number of rows still to show; None for all."""
     _n_matches: int = 0
     _n_matched_files: int = 0
     _finding_collector: FindingCollector = field(init=False)
     """Findings of the segment that is searched."""
 
-    def search_paths(self, paths: tuple[str, ...]) -> None:
+    def execute(self) -> None:
         """Search every partition under some paths."""
+        self._n_remaining_rows = self.options.limit
         segment_by_identity: dict[str, Segment] = {}
-        for input_path in resolve_paths(paths, self.run.report_input_error):
+        for input_path in resolve_paths(self.options.paths, self.run.report_input_error):
             with self.run.catch_input_errors():
                 path_segments = list(
                     input_path.exclude_marked_directories(
@@ -76,7 +73,9 @@ class FindCommand:
         segments_with_log = list(segment_by_identity.values())
         log_start_notes = LogStartReporter(self.run)
         logs_to_read = (
-            [segment.any_file for segment in segments_with_log] if self.selection_options else []
+            [segment.any_file for segment in segments_with_log]
+            if self.options.selection_options
+            else []
         )
         with show_read_progress(self.run, logs_to_read):
             for directory_segments in _segments_by_directory(segments_with_log).values():
@@ -96,18 +95,20 @@ class FindCommand:
             self.run.output.raise_exit_code(ExitCode.FINDINGS)
 
     def _search_partition(self, segments: list[Segment]) -> None:
-        if self.offset is not None:
+        if self.options.offset is not None:
             candidate_segments = [
                 segment
                 for segment in segments
-                if segment.any_file.base_offset_or_zero <= self.offset
+                if segment.any_file.base_offset_or_zero <= self.options.offset
             ]
             for segment in candidate_segments[-1:]:
-                self._search_segment(segment, partial(self._iter_offset_matches, self.offset))
-        elif self.timestamp is not None:
+                self._search_segment(
+                    segment, partial(self._iter_offset_matches, self.options.offset)
+                )
+        elif self.options.timestamp is not None:
             for segment in segments:
                 if self._search_segment(
-                    segment, partial(self._iter_timestamp_matches, self.timestamp)
+                    segment, partial(self._iter_timestamp_matches, self.options.timestamp)
                 ):
                     return
         else:
@@ -117,7 +118,9 @@ class FindCommand:
         """Search the segments of a partition for selected records."""
         logs = [segment.log for segment in segments if segment.log is not None]
         with self.run.catch_input_errors():
-            selection = resolve_selection(self.selection_options, logs, self.decompression_limit)
+            selection = resolve_selection(
+                self.options.selection_options, logs, self.options.decompression_limit
+            )
             producer_selection = Selection(
                 record_filter=RecordFilter(producer_id=selection.record_filter.producer_id)
             )
@@ -135,10 +138,10 @@ class FindCommand:
         self, segment: Segment, iter_matches: Callable[[Segment], Iterator[RowCells]]
     ) -> int:
         """Search a segment and show the matches; returns their number."""
-        if self.n_remaining_rows == 0:
+        if self._n_remaining_rows == 0:
             return 0
         self._finding_collector = FindingCollector(self.run.max_findings)
-        matches = islice(self._iter_matches(segment, iter_matches), self.n_remaining_rows)
+        matches = islice(self._iter_matches(segment, iter_matches), self._n_remaining_rows)
         n_matches = 0
         if (first_match := next(matches, None)) is not None:
             match_chunks = chunk_rows(chain([first_match], matches))
@@ -147,8 +150,8 @@ class FindCommand:
             )
             self._n_matched_files += 1
             self._n_matches += n_matches
-            self.n_remaining_rows = (
-                None if self.n_remaining_rows is None else self.n_remaining_rows - n_matches
+            self._n_remaining_rows = (
+                None if self._n_remaining_rows is None else self._n_remaining_rows - n_matches
             )
         self.run.report_suppressed_findings(segment.required_log.name, self._finding_collector)
         return n_matches
@@ -242,7 +245,7 @@ class FindCommand:
     ) -> Iterator[RowCells]:
         """The records of a batch that match; reports the findings about it."""
         for batch_run in split_runs(slice_block(block, batch_index, batch_index + 1)):
-            records = read_complete_records(batch_run, self.decompression_limit)
+            records = read_complete_records(batch_run, self.options.decompression_limit)
             self.run.report_findings(
                 [*batch_run.findings, *records.findings], self._finding_collector
             )
@@ -254,7 +257,7 @@ class FindCommand:
     def _iter_selected_records(self, selection: Selection, segment: Segment) -> Iterator[RowCells]:
         for block in self._iter_all_blocks(segment):
             for batch_run, records in selection.iter_candidate_runs(
-                block, self.decompression_limit
+                block, self.options.decompression_limit
             ):
                 self.run.report_findings(
                     [*batch_run.findings, *records.findings], self._finding_collector

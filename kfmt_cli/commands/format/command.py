@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.format.lines import draw_layout
+from kfmt_cli.commands.format.options import FormatOptions
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk.kinds import KINDS, classify_name
 from kfmt_cli.disk.kinds.kind import FileKind
@@ -119,17 +120,31 @@ def find_layouts(name: str) -> list[Layout]:
     raise UsageError(f"no format named {name!r}; {hint}")
 
 
-def show_formats(run: CommandRun, names: tuple[str, ...]) -> None:
-    """List all formats, or show the fields of some; raises UsageError."""
-    sink = run.sink
-    if not names:
-        _show_chapters(run)
-    for layout in [layout for name in names for layout in find_layouts(name)]:
-        if sink.is_for_people:
-            sink.write_line("".join(draw_layout(layout, sink.streams.theme, sink.streams.width)))
-            continue
-        for format_entry in iter_format_entries(layout):
-            sink.write_document(FORMAT_FIELD_ROW, layout_field_row(layout, format_entry), ())
+@dataclass(slots=True)
+class FormatCommand:
+    """One call of `format`."""
+
+    run: CommandRun
+    options: FormatOptions
+
+    def execute(self) -> None:
+        """List all formats, or show the fields of some; raises UsageError."""
+        sink, names = self.run.sink, self.options.names
+        if self.options.json_schema:
+            from kfmt_cli.commands.format.json_schema import format_json_schema
+
+            self.run.output.write_text(format_json_schema())
+            return
+        if not names:
+            _show_chapters(self.run)
+        for layout in [layout for name in names for layout in find_layouts(name)]:
+            if sink.is_for_people:
+                sink.write_line(
+                    "".join(draw_layout(layout, sink.streams.theme, sink.streams.width))
+                )
+                continue
+            for format_entry in iter_format_entries(layout):
+                sink.write_document(FORMAT_FIELD_ROW, layout_field_row(layout, format_entry), ())
 
 
 def _show_chapters(run: CommandRun) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun, chunk_rows
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.commands.hex.options import HexOptions
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import FieldNode
 from kfmt_cli.core.source import STDIN_PATH
@@ -46,21 +46,11 @@ class HexCommand:
     default the first batch, or all of a small file."""
 
     run: CommandRun
-    offset: int | None
-    position: int | None
-    entry_index: int | None
-    shows_only_record: bool
-    """Show only the header of the batch, and the record with the offset."""
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    shows_long_fields: bool = False
-    """Show all bytes of long fields."""
-    topic: str | None = None
-    """The topic, if the directory is not named after it."""
-    forced_layout_name: str | None = None
-    """Name of the file's layout, overriding its own name."""
+    options: HexOptions
 
-    def show_path(self, path: str) -> None:
-        """Show the requested part of a file."""
+    def execute(self) -> None:
+        """Show the requested part of a file; raises UsageError."""
+        path = self.options.file
         try:
             if path != STDIN_PATH:
                 path = mount_and_resolve_path(path)
@@ -79,8 +69,8 @@ class HexCommand:
 
     def _show_file(self, file: InputFile) -> None:
         layout = None
-        if self.forced_layout_name is not None:
-            kind, layout = NOTES_LAYOUTS[self.forced_layout_name]
+        if self.options.layout is not None:
+            kind, layout = NOTES_LAYOUTS[self.options.layout]
             file = replace(file, kind=kind)
         if file.kind.reader is not None:
             self._show_other_file(file, layout)
@@ -88,14 +78,16 @@ class HexCommand:
             self._show_batch(file)
 
     def _show_other_file(self, file: InputFile, layout: Layout | None) -> None:
-        if self.offset is not None:
+        if self.options.offset is not None:
             raise UsageError(f"{file.name}: --offset works on logs only; use --entry or --position")
-        self._write_parts(file, [file_anatomy(file, self.entry_index, self.position, layout)])
+        self._write_parts(
+            file, [file_anatomy(file, self.options.entry, self.options.position, layout)]
+        )
         self.run.handle_events(file.read_contents().findings)
 
     def _show_batch(self, file: InputFile) -> None:
         """Show the requested batch, then its findings; raises NotFoundError."""
-        decoder = find_decoder(self.topic or file_topic(file))
+        decoder = find_decoder(self.options.topic or file_topic(file))
         last_offset = -1
         damage_findings: list[Finding] = []
         with open_checked_log(file, read_ahead=False) as log:
@@ -105,7 +97,7 @@ class HexCommand:
                     batch = block.batches.row(batch_index)
                     shown_bytes = read_bytes_at(file.path, batch.position, batch.size, file.name)
                     anatomy_parts = BatchAnatomy(
-                        block, batch_index, shown_bytes, decoder, self.decompression_limit
+                        block, batch_index, shown_bytes, decoder, self.options.decompression_limit
                     ).iter_parts()
                     self._write_parts(file, map(self._select_requested_record, anatomy_parts))
                     # Findings about its records are already shown.
@@ -119,17 +111,18 @@ class HexCommand:
                     last_offset = int(block.batches.last_offset[-1])
         self.run.handle_events(damage_findings)
         position, not_found_message = (
-            self.position,
-            f"byte {self.position} is past the end of the file",
+            self.options.position,
+            f"byte {self.options.position} is past the end of the file",
         )
-        if position is None and self.offset is None:
+        if position is None and self.options.offset is None:
             position, not_found_message = (
-                None if self.entry_index else 0,
-                f"no batch {self.entry_index or 0}",
+                None if self.options.entry else 0,
+                f"no batch {self.options.entry or 0}",
             )
         elif position is None:
             not_found_message = (
-                f"no readable batch contains offset {self.offset}; the last offset is {last_offset}"
+                f"no readable batch contains offset {self.options.offset}; "
+                f"the last offset is {last_offset}"
             )
         if position is None or not (shown_bytes := _read_invalid_bytes(file, position)):
             raise NotFoundError(f"{file.name}: {not_found_message}")
@@ -139,24 +132,32 @@ class HexCommand:
     def _find_batch_index(self, block: Block) -> int | None:
         """Index of the requested batch in a block; None if it is not in it."""
         batches = block.batches
-        if self.position is not None:
+        if self.options.position is not None:
             batch_starts = batches.position
-            requested_mask = (batch_starts <= self.position) & (
-                self.position < batch_starts + batches.size
+            requested_mask = (batch_starts <= self.options.position) & (
+                self.options.position < batch_starts + batches.size
             )
-        elif self.offset is not None:
-            batch_starts = np.where(batches.has_base_offset == 1, batches.base_offset, self.offset)
-            requested_mask = (batch_starts <= self.offset) & (self.offset <= batches.last_offset)
+        elif self.options.offset is not None:
+            batch_starts = np.where(
+                batches.has_base_offset == 1, batches.base_offset, self.options.offset
+            )
+            requested_mask = (batch_starts <= self.options.offset) & (
+                self.options.offset <= batches.last_offset
+            )
         else:
-            requested_mask = batches.number == (self.entry_index or 0)
+            requested_mask = batches.number == (self.options.entry or 0)
         batch_indexes = np.flatnonzero(requested_mask)
         return int(batch_indexes[0]) if len(batch_indexes) else None
 
     def _select_requested_record(self, anatomy_part: AnatomyPart) -> AnatomyPart:
         """The part; if `only_record` is set, without the records at other offsets."""
-        if not self.shows_only_record:
+        if not self.options.alone:
             return anatomy_part
-        nodes = (node for node in anatomy_part.nodes if _record_offset(node) in (None, self.offset))
+        nodes = (
+            node
+            for node in anatomy_part.nodes
+            if _record_offset(node) in (None, self.options.offset)
+        )
         return AnatomyPart(
             anatomy_part.title, anatomy_part.data, anatomy_part.position, nodes, anatomy_part.codec
         )
@@ -177,7 +178,7 @@ class HexCommand:
 
     def _draw_parts(self, parts: Iterator[AnatomyPart] | list[AnatomyPart]) -> None:
         sink = self.run.sink
-        hex_dumper = HexDumper(sink.streams.theme, sink.streams.width, self.shows_long_fields)
+        hex_dumper = HexDumper(sink.streams.theme, sink.streams.width, self.options.whole)
         for part_index, part in enumerate(parts):
             sink.write_line(("\n" if part_index else "") + hex_dumper.format_title(part.title))
             for node in self._iter_checked_nodes(part.nodes):

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.log_reading.lookup import IndexLookup, choose_segment, lookup_in_segment
+from kfmt_cli.broker.log_reading.lookup import (
+    OFFSET_COLUMN,
+    TIMESTAMP_COLUMN,
+    IndexLookup,
+    choose_segment,
+    lookup_in_segment,
+)
 from kfmt_cli.broker.start.broker_groups import predict_broker_version
 from kfmt_cli.broker.version import PredictedVersion, format_predicted_versions
-from kfmt_cli.checks.index.checker import IndexChecker
+from kfmt_cli.checks.index.checker import (
+    DAMAGED_LOGS,
+    INDEX_RESULT,
+    MISSING_INDEXES,
+    IndexChecker,
+)
 from kfmt_cli.commands.command_run import CommandRun, RunEvent, iter_result_events
 from kfmt_cli.commands.index_check.lines import lookup_lines
+from kfmt_cli.commands.index_check.options import IndexCheckOptions
 from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE
 from kfmt_cli.disk.directory_listing import file_size
 from kfmt_cli.disk.file_names import partition_directory
@@ -22,6 +33,7 @@ from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.execution.item_processor import ItemProcessor, process_items
 from kfmt_cli.execution.processes import useful_process_count
 from kfmt_cli.log.small_logs import can_read_in_group
+from kfmt_cli.options.common import predicted_version
 from kfmt_cli.rows.documents import LOOKUP_ROW
 from kfmt_cli.rows.file_result import FileResult
 
@@ -30,12 +42,25 @@ from kfmt_cli.rows.file_result import FileResult
 class IndexCheckCommand:
     """One call of `index-check`."""
 
-    index_checker: IndexChecker
-    n_processes: int = 1
-    """Number of processes."""
-    skipped_counts: Counter[str] = field(default_factory=Counter)
-    """Number of files in directories that are not checked, by kind."""
+    run: CommandRun
+    options: IndexCheckOptions
     _segments_and_sizes: list[tuple[Segment, int]] = field(default_factory=list)
+
+    def execute(self) -> ExitCode | None:
+        """Check the indexes under some paths, or show a lookup in them; raises UsageError."""
+        run, options = self.run, self.options
+        run.set_result_type(INDEX_RESULT)
+        for target_column, target in (
+            (OFFSET_COLUMN, options.lookup_offset),
+            (TIMESTAMP_COLUMN, options.lookup_timestamp),
+        ):
+            if target is not None:
+                version = predicted_version(options.kafka)
+                show_lookups(run, options.paths, target_column, target, version)
+                return None
+        for count_name in (MISSING_INDEXES, DAMAGED_LOGS):
+            run.summary.other_counts[count_name] = 0
+        return run.run_task(self, options.paths)
 
     def find_files(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Find the distinct segments of all paths; yields unreadable inputs."""
@@ -43,7 +68,7 @@ class IndexCheckCommand:
         error_messages: list[str] = []
         for input_path in resolve_paths(paths, error_messages.append, includes_duplicates=True):
             try:
-                for segment in input_path.iter_segments(self.skipped_counts):
+                for segment in input_path.iter_segments(self.run.summary.skipped_counts):
                     if segment.is_explicit and not segment.requested_index_kinds:
                         raise InputError(f"{segment.any_file.name}: {COMPRESSED_FILE_MESSAGE}")
                     existing_segment = segment_by_path.setdefault(segment.identity_path, segment)
@@ -66,9 +91,14 @@ class IndexCheckCommand:
         self, on_progress: Callable[[int], None] = lambda _: None
     ) -> Iterator[RunEvent]:
         """Check every segment; yields findings and results in order."""
-        n_processes = useful_process_count(self.n_processes, self.total_bytes)
+        n_processes = useful_process_count(self.options.n_jobs, self.total_bytes)
+        index_checker = IndexChecker(
+            self.options.decompression_limit,
+            self.options.index_interval_bytes,
+            self.options.max_findings,
+        )
         outcomes = process_items(
-            IndexCheckProcessor(self.index_checker),
+            IndexCheckProcessor(index_checker),
             self._segments_and_sizes,
             n_processes,
             on_progress,
@@ -79,9 +109,7 @@ class IndexCheckCommand:
                 continue
             try:  # without an outcome, the log is read here, in blocks
                 for result in (
-                    self.index_checker.iter_results(segment, on_progress)
-                    if outcome is None
-                    else outcome
+                    index_checker.iter_results(segment, on_progress) if outcome is None else outcome
                 ):
                     yield from iter_result_events(result)
             except InputError as error:

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import click
-
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import (
-    CommonOptions,
-    common_options,
-    index_interval_option,
-    kafka_version_option,
-    paths_argument,
-)
 from kfmt_cli.errors import UsageError
+from kfmt_cli.options.common import PathsOptions, index_interval_option, kafka_version_option
+from kfmt_cli.options.declaration import command_options, option
 
-if TYPE_CHECKING:
-    from kfmt_cli.broker.version import PredictedVersion
 
-
-@grouped_command(name="index-check", short_help="Check indexes against their log.")
-@paths_argument
-@click.option("--lookup-offset", type=int, help="Show how a broker looks up this offset.")
-@click.option(
-    "--lookup-timestamp",
-    type=int,
-    help="Show how a broker looks up this timestamp (ms since 1970).",
+@command_options(
+    "index-check",
+    "Check indexes against their log.",
+    common=(
+        *("lists_all", "shows_notes", "wide", "format_", "table", "color"),
+        *("strict", "given_findings", "jobs", "max_decompressed"),
+    ),
+    shows_findings=True,
 )
-@kafka_version_option
-@index_interval_option("The broker's setting, for notes about gaps between entries.")
-@common_options(
-    "all", "notes", "wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed"
-)
-def index_check(
-    paths: tuple[str, ...],
-    lookup_offset: int | None,
-    lookup_timestamp: int | None,
-    kafka: PredictedVersion | None,
-    index_interval_bytes: int,
-    common: CommonOptions,
-) -> None:
+class IndexCheckOptions(PathsOptions):
     """Check .index, .timeindex and .txnindex files against their log.
 
     The rules hold for every broker version, and for indexes written by leaders, followers, the log
@@ -53,27 +29,20 @@ def index_check(
       kfmt index-check damaged_segments/index-not-at-batch-0
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
-    from kfmt_cli.broker.log_reading.lookup import OFFSET_COLUMN, TIMESTAMP_COLUMN
-    from kfmt_cli.checks.index.checker import (
-        DAMAGED_LOGS,
-        INDEX_RESULT,
-        MISSING_INDEXES,
-        IndexChecker,
-    )
-    from kfmt_cli.commands.index_check.command import IndexCheckCommand, show_lookups
 
-    if lookup_offset is not None and lookup_timestamp is not None:
-        raise UsageError("use only one of --lookup-offset and --lookup-timestamp")
-    run = common.start_run(INDEX_RESULT, shows_findings=True)
-    for target_column, target in (
-        (OFFSET_COLUMN, lookup_offset),
-        (TIMESTAMP_COLUMN, lookup_timestamp),
-    ):
-        if target is not None:
-            show_lookups(run, paths, target_column, target, kafka)
-            return
-    checker = IndexChecker(common.decompression_limit, index_interval_bytes, common.max_findings)
-    command = IndexCheckCommand(checker, common.jobs, run.summary.skipped_counts)
-    for count_name in (MISSING_INDEXES, DAMAGED_LOGS):
-        run.summary.other_counts[count_name] = 0
-    run.run_task(command, paths)
+    lookup_offset: int | None = option(
+        default=None, type=int, help="Show how a broker looks up this offset."
+    )
+    lookup_timestamp: int | None = option(
+        default=None,
+        type=int,
+        help="Show how a broker looks up this timestamp (ms since 1970).",
+    )
+    kafka: str | None = kafka_version_option()
+    index_interval_bytes: int = index_interval_option(
+        "The broker's setting, for notes about gaps between entries."
+    )
+
+    def __post_init__(self) -> None:
+        if self.lookup_offset is not None and self.lookup_timestamp is not None:
+            raise UsageError("use only one of --lookup-offset and --lookup-timestamp")

@@ -17,6 +17,7 @@ from kfmt_cli.broker.log_reading.offset_intervals import (
 )
 from kfmt_cli.broker.start.checkpoints import CLEANER_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
 from kfmt_cli.commands.command_run import CommandRun, Progress
+from kfmt_cli.commands.merge.options import MergeOptions
 from kfmt_cli.commands.merge.replica_logs import (
     MergeContribution,
     MergeSources,
@@ -34,11 +35,12 @@ from kfmt_cli.commands.merge.replica_logs import (
     swap_logs,
 )
 from kfmt_cli.commands.replicas.branches import ReplicaBranch
-from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison, ReplicasCommand
+from kfmt_cli.commands.replicas.command import ReplicasCommand
 from kfmt_cli.commands.replicas.nodes import DiskReplica
+from kfmt_cli.commands.replicas.offline_cluster import OfflineCluster, PartitionComparison
+from kfmt_cli.commands.replicas.options import ReplicasOptions
 from kfmt_cli.commands.salvage.partition_logs import base_offset_in_name, is_swap_file
 from kfmt_cli.commands.settings_resolver import is_topic_compacted
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import classify_file, file_size
 from kfmt_cli.disk.file_names import directory_marker_suffix
@@ -46,6 +48,7 @@ from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.execution.read_request import parse_name_list
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import escape_unprintable, format_count, format_range
 from kfmt_cli.rows.documents import MERGE_ROW
@@ -65,7 +68,6 @@ from kfmt_cli.writers.salvage.batch_arrangement import (
 from kfmt_cli.writers.salvage.holes import OffsetGaps
 from kfmt_cli.writers.salvage.salvager import Salvager, ScannedLog
 
-SPARE_BYTES = 1 << 20  # for indexes and directories
 NO_BATCH_MESSAGE = "no replica has a batch that is undamaged and can be decoded"
 
 
@@ -74,33 +76,33 @@ class MergeCommand:
     """One call of `merge`."""
 
     run: CommandRun
-    jobs: int
-    decompression_limit: DecompressionLimit
-    index_interval_bytes: int
-    branch_broker_id: int | None
-    """The broker whose branch to take where replicas have diverged."""
-    topics: frozenset[str]
+    options: MergeOptions
+    _topics: frozenset[str] = frozenset()
     """Topics to merge; all if empty."""
     _n_missing_offsets: int = 0
     _n_refused_partitions: int = 0
     _staging: StagingDirectory = field(init=False)
     _progress: Progress = field(init=False)
 
-    def merge(self, paths: tuple[str, ...], destination: str) -> None:
+    def execute(self) -> None:
         """Merge the replicas under some paths into DST; raises UsageError, InputError and
         OutputError."""
+        options = self.options
+        paths, destination = options.paths, options.to
+        self._topics = frozenset(parse_name_list(options.topics))
         for path in paths:
             check_source_and_destination(path, destination)
-        cluster = ReplicasCommand(self.run, self.jobs, self.decompression_limit).compare_paths(
-            paths, ()
+        replicas_options = ReplicasOptions(
+            paths=paths, jobs=options.jobs, max_decompressed=options.max_decompressed
         )
+        cluster = ReplicasCommand(self.run, replicas_options).compare_replicas()
         self._note_marked_directories(cluster)
         partitions = list(self._select_partitions(cluster.partitions))
         if not partitions:
             raise InputError(
                 f"{', '.join(map(format_display_name, paths))}: no partition with a log"
             )
-        require_free_space(destination, sum(map(max_replica_bytes, partitions)) + SPARE_BYTES)
+        require_free_space(destination, sum(map(max_replica_bytes, partitions)))
         replicas = [replica for partition in partitions for replica in partition.replicas]
         total_bytes = sum(file_size(log) for replica in replicas for log in replica_logs(replica))
         n_merged_partitions = 0
@@ -141,18 +143,18 @@ class MergeCommand:
         broker_ids = sorted(
             {replica.broker_id for replica in replicas if replica.broker_id is not None}
         )
-        if self.branch_broker_id is not None and self.branch_broker_id not in broker_ids:
+        if self.options.branch is not None and self.options.branch not in broker_ids:
             ids_text = ", ".join(map(str, broker_ids)) or "none"
             raise UsageError(
-                f"--branch: no replica of broker {self.branch_broker_id}; known: {ids_text}"
+                f"--branch: no replica of broker {self.options.branch}; known: {ids_text}"
             )
         topic_names = {partition.topic_partition[0] for partition in partitions}
-        for topic in sorted(self.topics - topic_names):
+        for topic in sorted(self._topics - topic_names):
             raise UsageError(
                 f"--topics: no replica of {topic}; known: {', '.join(sorted(topic_names))}"
             )
         for partition in sorted(partitions, key=lambda partition: partition.topic_partition):
-            is_selected = not self.topics or partition.topic_partition[0] in self.topics
+            is_selected = not self._topics or partition.topic_partition[0] in self._topics
             if is_selected and any(map(replica_logs, partition.replicas)):
                 yield partition
 
@@ -221,7 +223,7 @@ class MergeCommand:
         self._copy_other_files(output_directory, replicas, merged_logs[0])
         offset_gaps = OffsetGaps(merged_logs[0].base_offset_or_zero - 1)
         write_missing_files(
-            staging, output_directory, merged_logs, self.index_interval_bytes, offset_gaps
+            staging, output_directory, merged_logs, self.options.index_interval_bytes, offset_gaps
         )
 
     def _is_compacted(self, partition: PartitionComparison) -> bool:
@@ -267,8 +269,8 @@ class MergeCommand:
         if not branches:
             self._refuse_partition(partition, NO_BATCH_MESSAGE)
             return None
-        for branch in branches if self.branch_broker_id is not None else ():
-            if any(replica.broker_id == self.branch_broker_id for replica in branch.replicas):
+        for branch in branches if self.options.branch is not None else ():
+            if any(replica.broker_id == self.options.branch for replica in branch.replicas):
                 return branch
         branches_text = " and ".join(
             (
@@ -297,7 +299,7 @@ class MergeCommand:
             base: (first, end) for base, first, end, _ in replica.segment_fingerprints
         }
         salvager, on_progress = (
-            Salvager(self.decompression_limit, self.jobs),
+            Salvager(self.options.decompression_limit, self.options.n_jobs),
             self._progress.on_progress,
         )
         for log in logs:

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import click
+from kfmt_cli.options.common import PathsOptions, index_interval_option
+from kfmt_cli.options.declaration import command_options, option
+from kfmt_cli.options.parameter_types import parse_literal_path
 
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import (
-    CommonOptions,
-    common_options,
-    index_interval_option,
-    parse_literal_path,
-    paths_argument,
+
+@command_options(
+    "merge",
+    "Merge damaged replicas into the best log of each partition.",
+    common=("format_", "table", "color", "jobs", "max_decompressed"),
+    writes_files=True,
 )
-
-
-@grouped_command(short_help="Merge damaged replicas into the best log of each partition.")
-@paths_argument
-@click.option("--to", required=True, metavar="DST", type=parse_literal_path, help="New directory.")
-@click.option(
-    "--branch",
-    type=int,
-    metavar="BROKER",
-    help="If replicas have diverged, take the branch of this broker's replica.",
-)
-@click.option("--topics", default="", help="Only these topics, comma-separated.")
-@index_interval_option("The topics' index.interval.bytes.")
-@common_options("format", "color", "jobs", "max-decompressed")
-def merge(
-    paths: tuple[str, ...],
-    to: str,
-    branch: int | None,
-    topics: str,
-    index_interval_bytes: int,
-    common: CommonOptions,
-) -> None:
+class MergeOptions(PathsOptions):
     """Merge the replicas of each partition into its best log: every offset comes from a replica
     whose batch is undamaged. Name the log directories of all brokers, or copies.
 
@@ -50,12 +30,13 @@ def merge(
       kfmt merge sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2 --to DST
       kfmt merge sample_segments/kafka-3.9.1-broker1 --to DST --topics orders --json
     """
-    from kfmt_cli.commands.merge.command import MergeCommand
-    from kfmt_cli.execution.read_request import parse_name_list
 
-    run = common.start_run(writes_files=True)
-    topic_names = frozenset(parse_name_list(topics))
-    command = MergeCommand(
-        run, common.jobs, common.decompression_limit, index_interval_bytes, branch, topic_names
+    to: str = option(metavar="DST", type=parse_literal_path, help="New directory.")
+    branch: int | None = option(
+        default=None,
+        type=int,
+        metavar="BROKER",
+        help="If replicas have diverged, take the branch of this broker's replica.",
     )
-    command.merge(paths, to)
+    topics: str = option(default="", help="Only these topics, comma-separated.")
+    index_interval_bytes: int = index_interval_option("The topics' index.interval.bytes.")

@@ -15,8 +15,8 @@ from kfmt_cli.broker.log_reading.offset_intervals import (
 )
 from kfmt_cli.broker.start.checkpoints import LOG_START_CHECKPOINT
 from kfmt_cli.commands.replicas.branches import ReplicaBranch
-from kfmt_cli.commands.replicas.command import PartitionComparison
 from kfmt_cli.commands.replicas.nodes import DiskReplica, TopicAndPartition
+from kfmt_cli.commands.replicas.offline_cluster import PartitionComparison
 from kfmt_cli.commands.salvage.partition_logs import is_swap_file
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import file_size

@@ -11,11 +11,11 @@ from typing import Any
 
 from kfmt_cli import __version__
 from kfmt_cli.cli.command_output import CommandOutput
-from kfmt_cli.cli.selection_options import parse_selection_options
 from kfmt_cli.core.credentials import redact_credentials
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.lazy import import_object
 from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.options.selection import parse_selection_options
 from kfmt_cli.render.style import escape_unprintable, format_count, format_thousands
 from kfmt_cli.render.tables.result_table import NO_DAMAGE_LABEL, format_total
 from kfmt_cli.spark.jobs.registry import JobSpec

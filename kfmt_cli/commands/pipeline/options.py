@@ -3,98 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import click
 
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.lake_options import add_lake_options
-from kfmt_cli.cli.options import (
-    COMMON_OPTIONS,
-    ByteSizeType,
-    add_options,
-    parse_literal_path,
-    private_key_option,
-)
-from kfmt_cli.cli.payload_options import add_decode_options
+from kfmt_cli.cli.click_command import GroupedCommand
 from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.options.common import InputOptions
+from kfmt_cli.options.declaration import argument, iter_parameters, option, options_class
+from kfmt_cli.options.lake import LakeFileOptions
+from kfmt_cli.options.parameter_types import ByteSizeType, parse_literal_path
+from kfmt_cli.options.payload_options import DecodeOptions
 from kfmt_cli.spark.jobs.registry import JOB_SPECS, JobSpec
 
+
+@options_class
+class ExportJobOptions(LakeFileOptions, DecodeOptions):
+    """Options that the job `export` shares with the command."""
+
+
 # Options that jobs share with commands.
-OPTION_DECORATORS_BY_JOB: dict[str, tuple[Callable[..., Any], ...]] = {
-    "export": (add_lake_options, add_decode_options)
-}
+OPTIONS_CLASS_BY_JOB: dict[str, type[Any]] = {"export": ExportJobOptions}
 
 
-# PATH… and the options of every job.
-_JOB_OPTIONS = (
-    COMMON_OPTIONS["max-decompressed"],
-    COMMON_OPTIONS["color"],
-    private_key_option,
-    click.option("--traceback", is_flag=True, help="Show Spark's full output when the job fails."),
-    click.option(
-        "--conf", multiple=True, metavar="NAME=VALUE", help="Spark setting; may be repeated."
-    ),
-    click.option(
-        "--max-split-bytes",
+@options_class
+class JobOptions(InputOptions):
+    """PATH… and the options of every job."""
+
+    traceback: bool = option(default=False, help="Show Spark's full output when the job fails.")
+    conf: tuple[str, ...] = option(
+        default=(), metavar="NAME=VALUE", help="Spark setting; may be repeated."
+    )
+    max_split_bytes: int = option(
+        default=128 << 20,
         type=ByteSizeType(),
-        default="128M",
-        show_default=True,
-        help="Segment bytes per task.",
-    ),
-    click.option("--topics", default="", help="Only these topics, comma-separated."),
-    click.option("--dry-run", is_flag=True, help="Show what would be read and written, then exit."),
-    click.option(
-        "--patience",
+        show_default=False,  # click would show bytes
+        help="Segment bytes per task.  [default: 128M]",
+    )
+    topics: str = option(default="", help="Only these topics, comma-separated.")
+    dry_run: bool = option(default=False, help="Show what would be read and written, then exit.")
+    patience: float = option(
+        default=60,
         metavar="SECONDS",
         type=click.FloatRange(min=1),
-        default=60,
-        show_default=True,
         help="How long to wait for Spark to start, and for a cluster worker to respond.",
-    ),
-    click.option(
-        "--format",
-        "format_",
-        type=click.Choice(["parquet", "json", "csv"]),
-        default="parquet",
-        show_default=True,
-    ),
-    click.option(
-        "--master",
+    )
+    format_: str = option(
+        "--format", default="parquet", type=click.Choice(["parquet", "json", "csv"])
+    )
+    master: str = option(
         default="local[*]",
-        show_default=True,
         help="Spark master: local cores, a cluster such as spark://host, or a Spark Connect "
         "server, sc://host.",
-    ),
-    click.option(
-        "--to", required=True, metavar="DIR", type=parse_literal_path, help="Output directory."
-    ),
-    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=parse_literal_path),
-)
-_COMMON_OPTION_NAMES = frozenset(
-    param.name for param in click.command(add_options(lambda: 0, _JOB_OPTIONS)).params
-)
+    )
+    to: str = option(metavar="DIR", type=parse_literal_path, help="Output directory.")
+    paths: tuple[str, ...] = argument("PATH...", nargs=-1, type=parse_literal_path)
+
+
+_COMMON_PARAMETERS = [
+    param
+    for param in iter_parameters(JobOptions)
+    if param.name in ("color", "max_decompressed", "rsm_private_key", *JobOptions.__annotations__)
+]
+_COMMON_OPTION_NAMES = {param.name for param in _COMMON_PARAMETERS}
 
 
 def _create_command(job: JobSpec) -> click.Command:
     """The command of a job, with its own options before the common ones."""
 
-    def run_job_command(**options: Any) -> int:
+    def execute(**values: Any) -> int:
         from kfmt_cli.cli.command_output import CommandOutput
+        from kfmt_cli.commands.payload_formats import payload_declarations
         from kfmt_cli.commands.pipeline.job_command import PipelineCommand
+        from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY_PATH
 
+        RSM_PRIVATE_KEY_PATH.set(values.pop("rsm_private_key"))
+        if job.name in OPTIONS_CLASS_BY_JOB:
+            payload_values = {field.name: values.pop(field.name) for field in fields(DecodeOptions)}
+            values["payloads"] = payload_declarations(
+                DecodeOptions(**payload_values), values["paths"]
+            )
         job_options = {
-            name: value for name, value in options.items() if name not in _COMMON_OPTION_NAMES
+            name: value for name, value in values.items() if name not in _COMMON_OPTION_NAMES
         }
-        return PipelineCommand(
-            job, CommandOutput(options.pop("color")), FieldDict(options), job_options
-        ).run()
+        output = CommandOutput(values.pop("color"))
+        return PipelineCommand(job, output, FieldDict(values), job_options).run()
 
-    command_callback = add_options(run_job_command, _JOB_OPTIONS)
-    for add_shared_options in OPTION_DECORATORS_BY_JOB.get(job.name, ()):
-        command_callback = add_shared_options(command_callback)
-    return grouped_command(job.name, help=job.description)(
-        add_options(command_callback, job.options)
+    own_command: Callable[..., Any] = execute
+    for add_option in reversed(job.options):
+        own_command = add_option(own_command)
+    shared_class = OPTIONS_CLASS_BY_JOB.get(job.name)
+    return GroupedCommand(
+        job.name,
+        callback=execute,
+        params=[
+            *click.command()(own_command).params,
+            *(iter_parameters(shared_class) if shared_class else ()),
+            *_COMMON_PARAMETERS,
+        ],
+        help=job.description,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.protocol_headers.options import RequestHeaderOptions, ResponseHeaderOptions
 from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.field import BYTE_UNIT
@@ -225,7 +226,47 @@ def header_row_members(header: ProtocolHeader, data: bytes) -> dict[str, Any]:
     }
 
 
-def show_headers(
+@dataclass(slots=True)
+class RequestHeaderCommand:
+    """One call of `request-header`."""
+
+    run: CommandRun
+    options: RequestHeaderOptions
+
+    def execute(self) -> None:
+        """Show the headers; raises UsageError."""
+        with self.run.catch_input_errors():
+            name, data = read_bytes_argument(self.options.source)
+            headers = list(iter_request_headers(data, self.options.framed))
+            _show_headers(self.run, name, data, headers, REQUEST_HEADER_ROW)
+
+
+@dataclass(slots=True)
+class ResponseHeaderCommand:
+    """One call of `response-header`."""
+
+    run: CommandRun
+    options: ResponseHeaderOptions
+
+    def execute(self) -> None:
+        """Show the headers; raises UsageError."""
+        header_version = self._header_version
+        with self.run.catch_input_errors():
+            name, data = read_bytes_argument(self.options.source)
+            headers = list(iter_response_headers(data, self.options.framed, header_version))
+            _show_headers(self.run, name, data, headers, RESPONSE_HEADER_ROW)
+
+    @property
+    def _header_version(self) -> int:
+        api, api_version = parse_api(self.options.api), self.options.api_version
+        if api is None or api_version is None:
+            return 0
+        if api_version > api.last_version:
+            raise UsageError(f"{api.name} has versions up to {api.last_version}, not {api_version}")
+        return api.response_header_version(api_version)
+
+
+def _show_headers(
     run: CommandRun, source_name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
 ) -> None:
     """Show headers: a single one byte by byte, several with one line each."""

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from html import escape
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from kfmt_cli.commands.command_run import CommandRun, Progress
 from kfmt_cli.core.json_text import json_text
@@ -21,8 +21,7 @@ from kfmt_cli.rows.columnar_rows import JsonObject
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kfmt_cli.rows.file_result import FileResultType
-
+OptionsT = TypeVar("OptionsT")
 # Types of rows that a command writes even if it could read no input.
 ALWAYS_PRESENT_TYPES = {
     "summary",
@@ -232,14 +231,26 @@ class NullHost:
         del n_bytes
 
 
+class ExecutableCommand(Protocol):
+    """A call of a command."""
+
+    def execute(self) -> object:
+        """Do what the options say."""
+
+
+def null_run() -> CommandRun:
+    """A run without output, for commands whose objects are collected."""
+    host = NullHost()
+    return CommandRun(host, CollectingSink(host))
+
+
 def run_command(
-    command: Callable[[CommandRun], object], result_type: FileResultType | None = None
+    command_class: Callable[[CommandRun, OptionsT], ExecutableCommand], options: OptionsT
 ) -> CommandResult:
     """Run a command and return its output; raises InputError if nothing could be read."""
     host = NullHost()
     sink = CollectingSink(host)
-    run = CommandRun(host, sink, result_type)
-    command(run)
+    command_class(CommandRun(host, sink), options).execute()
     sink.flush_texts()
     has_no_rows = all(row["type"] in ALWAYS_PRESENT_TYPES for row in sink.objects)
     if host.exit_code == ExitCode.UNREADABLE and has_no_rows:

@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfmt_cli.checks.log.checker import LogChecker, open_checked_log
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.commands.payload_formats import payload_declarations
+from kfmt_cli.commands.python.command_result import null_run
 from kfmt_cli.commands.verify_crc.command import VerifyCrcCommand
+from kfmt_cli.commands.verify_crc.options import VerifyCrcOptions
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.credentials import strip_credentials
 from kfmt_cli.core.parallel import available_cores, map_ordered
@@ -36,6 +39,7 @@ from kfmt_cli.findings.finding import Finding, sort_findings
 from kfmt_cli.log.decompression import needs_separate_decoding
 from kfmt_cli.log.rows_reader import LogRowsReader
 from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.options.payload_options import PayloadOptions
 from kfmt_cli.rows.columnar_rows import (
     ColumnarRows,
     JsonObject,
@@ -265,10 +269,10 @@ def log_rows(
     topic: str | None = None,
     jobs: int | None = None,
     max_decompressed: int | None = None,
-    load_payloads: Callable[[tuple[str, ...]], PayloadDeclarations] = lambda _: NO_DECLARATIONS,
+    payload_options: PayloadOptions | None = None,
 ) -> LogRowReader:
-    """The rows of logs; raises UsageError for an unknown column, InputError for a missing path.
-    load_payloads: returns the formats of keys and values for some paths."""
+    """The rows of logs; raises UsageError for an unknown column or format, InputError for a missing
+    path."""
     table = RECORDS_TABLE if reads_records else BATCHES_TABLE
     column_names = as_tuple(columns or ())
     for column_name in column_names:
@@ -279,7 +283,8 @@ def log_rows(
     )
     n_threads = available_cores() if jobs is None else jobs
     paths = resolve_paths(path)
-    return LogRowReader(paths, rows_reader, column_names, topic, n_threads, load_payloads(paths))
+    payloads = payload_declarations(payload_options or PayloadOptions(), paths)
+    return LogRowReader(paths, rows_reader, column_names, topic, n_threads, payloads)
 
 
 def parse_bounds(
@@ -367,17 +372,15 @@ def read_records(
     """
     selection = parse_bounds(first_offset, last_offset, first_time, last_time)
 
-    def load_payloads(paths: tuple[str, ...]) -> PayloadDeclarations:
-        if key_format is None and value_format is None:
-            return NO_DECLARATIONS
-        from kfmt_cli.commands.payload_formats import payload_declarations
+    payload_options = PayloadOptions(
+        key_format=key_format,
+        key_schema=key_schema,
+        value_format=value_format,
+        value_schema=value_schema,
+        schemas=None if schemas is None else FilePath(os.fsdecode(schemas)),
+    )
 
-        schema_directory = None if schemas is None else FilePath(os.fsdecode(schemas))
-        return payload_declarations(
-            (key_format, key_schema), (value_format, value_schema), schema_directory, paths
-        )
-
-    return log_rows(path, True, columns, selection, topic, jobs, max_decompressed, load_payloads)
+    return log_rows(path, True, columns, selection, topic, jobs, max_decompressed, payload_options)
 
 
 def verify(
@@ -391,11 +394,16 @@ def verify(
 
     deep: also decode every record.
     """
-    n_threads = available_cores() if jobs is None else jobs
-    log_checker = LogChecker(deep, DecompressionLimit.from_option(max_decompressed), n_threads)
-    verify_command = VerifyCrcCommand(log_checker, n_threads, max_findings=1 << 60)
+    options = VerifyCrcOptions(
+        paths=resolve_paths(path),
+        deep=deep,
+        jobs=jobs,
+        max_decompressed=max_decompressed,
+        given_findings=1 << 60,
+    )
+    verify_command = VerifyCrcCommand(null_run(), options)
     findings: list[Finding] = []
-    for events in (verify_command.find_files(resolve_paths(path)), verify_command.process_files()):
+    for events in (verify_command.find_files(options.paths), verify_command.process_files()):
         for event in events:
             if isinstance(event, InputError):
                 raise event

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.python.command_result import CommandResult, run_command
 from kfmt_cli.commands.python.read import (
     Path,
@@ -19,13 +17,7 @@ from kfmt_cli.commands.python.read import (
     parse_integer,
     resolve_paths,
 )
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
-from kfmt_cli.core.parallel import available_cores
-from kfmt_cli.core.times import now_ms
-from kfmt_cli.errors import UsageError, unknown_name_error
-
-if TYPE_CHECKING:
-    from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
+from kfmt_cli.errors import UsageError
 
 
 def check(
@@ -41,26 +33,17 @@ def check(
     only, ignore: codes of findings to show, or to hide. kafka_version: the broker's, such as "4.2";
     by default that of the metadata log. Raises UsageError for unknown ones.
     """
-    from kfmt_cli.broker.version import KAFKA_VERSIONS, version_from_option
-    from kfmt_cli.commands.check.command import CheckCommand, code_filter
-    from kfmt_cli.commands.check.directory_result import CHECK_RESULT
+    from kfmt_cli.commands.check.command import CheckCommand
+    from kfmt_cli.commands.check.options import CheckOptions
 
-    if kafka_version not in (None, *(version.name for version in KAFKA_VERSIONS)):
-        raise UsageError(f"Kafka version {kafka_version!r} is not supported")
-    predicted_version = None if kafka_version is None else version_from_option(kafka_version)
-
-    is_shown_code = code_filter(as_tuple(only), as_tuple(ignore))
-
-    def command(run: CommandRun) -> None:
-        check_command = CheckCommand(
-            run,
-            jobs or available_cores(),
-            explicit_version=predicted_version,
-            is_shown_code=is_shown_code,
-        )
-        check_command.check_and_show_paths(resolve_paths(paths))
-
-    return run_command(command, CHECK_RESULT)
+    options = CheckOptions(
+        paths=resolve_paths(paths),
+        only=as_tuple(only),
+        ignore=as_tuple(ignore),
+        jobs=jobs,
+        kafka=kafka_version,
+    )
+    return run_command(CheckCommand, options)
 
 
 def stat(paths: Paths, *, by: str = "partition", deep: bool = False) -> CommandResult:
@@ -68,17 +51,10 @@ def stat(paths: Paths, *, by: str = "partition", deep: bool = False) -> CommandR
 
     by: segment, partition or topic. deep: also decode records.
     """
-    from kfmt_cli.commands.stat.command import STAT_LEVELS, StatCommand
+    from kfmt_cli.commands.stat.command import StatCommand
+    from kfmt_cli.commands.stat.options import StatOptions
 
-    if by not in STAT_LEVELS:
-        raise unknown_name_error("level", by, STAT_LEVELS)
-
-    def command(run: CommandRun) -> None:
-        StatCommand(
-            run, (by,), deep, (), False, available_cores(), DecompressionLimit()
-        ).show_paths(resolve_paths(paths))
-
-    return run_command(command)
+    return run_command(StatCommand, StatOptions(paths=resolve_paths(paths), by=by, deep=deep))
 
 
 def find(
@@ -96,38 +72,37 @@ def find(
     key: text is taken as UTF-8.
     """
     from kfmt_cli.commands.find.command import FindCommand
-    from kfmt_cli.log.selection.record_filter import RecordFilter
-    from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+    from kfmt_cli.commands.find.options import FindOptions
 
     if sum(argument is not None for argument in (offset, timestamp, key, producer_id)) != 1:
         raise UsageError("pass exactly one of offset, timestamp, key and producer_id")
-    timestamp_ms = parse_integer("timestamp", datetime_to_ms(timestamp, rounds_up=True))
-    offset, producer_id = parse_integer("offset", offset), parse_integer("producer_id", producer_id)
-
-    def command(run: CommandRun) -> None:
-        key_bytes = key.encode() if isinstance(key, str) else key
-        record_filter = RecordFilter(key_bytes, producer_id=producer_id)
-        selection_options = SelectionOptions(Selection(record_filter=record_filter))
-        FindCommand(run, offset, timestamp_ms, selection_options, limit).search_paths(
-            resolve_paths(paths)
-        )
-
-    return run_command(command)
+    key_bytes = key.encode() if isinstance(key, str) else key
+    options = FindOptions(
+        paths=resolve_paths(paths),
+        offset=parse_integer("offset", offset),
+        timestamp=parse_integer("timestamp", datetime_to_ms(timestamp, rounds_up=True)),
+        key=None if key_bytes is None else f"hex:{key_bytes.hex()}",
+        producer_id=parse_integer("producer_id", producer_id),
+        limit=limit,
+    )
+    return run_command(FindCommand, options)
 
 
 def txn(paths: Paths, *, only_open: bool = False) -> CommandResult:
     """List the transactions of partitions, as `kfmt txn` does."""
     from kfmt_cli.commands.txn.command import TxnCommand
+    from kfmt_cli.commands.txn.options import TxnOptions
 
-    return run_command(lambda run: TxnCommand(run, only_open).show_paths(resolve_paths(paths)))
+    return run_command(TxnCommand, TxnOptions(paths=resolve_paths(paths), only_open=only_open))
 
 
 def diff(a: Path, b: Path) -> CommandResult:
     """Compare two replicas, as `kfmt diff` does."""
     from kfmt_cli.commands.diff.command import DiffCommand
+    from kfmt_cli.commands.diff.options import DiffOptions
 
-    paths = resolve_paths([a]) + resolve_paths([b])
-    return run_command(lambda run: DiffCommand(run, DecompressionLimit()).compare_paths(*paths))
+    (path_a,), (path_b,) = resolve_paths([a]), resolve_paths([b])
+    return run_command(DiffCommand, DiffOptions(a=path_a, b=path_b))
 
 
 def retention(paths: Paths, *, now: int | None = None, **settings: object) -> CommandResult:
@@ -136,13 +111,10 @@ def retention(paths: Paths, *, now: int | None = None, **settings: object) -> Co
     now: the current time in milliseconds. settings: topic settings, such as retention_ms.
     """
     from kfmt_cli.commands.retention.command import RetentionCommand
+    from kfmt_cli.commands.retention.options import RetentionOptions
 
-    def command(run: CommandRun) -> None:
-        RetentionCommand(run, _settings_resolver(settings), _current_time_ms(now)).show_paths(
-            resolve_paths(paths)
-        )
-
-    return run_command(command)
+    options = RetentionOptions(paths=resolve_paths(paths), now=now, other_settings=settings)
+    return run_command(RetentionCommand, options)
 
 
 def compaction(
@@ -154,15 +126,12 @@ def compaction(
     settings, such as delete_retention_ms.
     """
     from kfmt_cli.commands.compaction.command import CompactionCommand
+    from kfmt_cli.commands.compaction.options import CompactionOptions
 
-    def command(run: CommandRun) -> None:
-        compaction_command = CompactionCommand(
-            run, _settings_resolver(settings), _current_time_ms(now), offsets
-        )
-        compaction_command.cleans_only_picked = "min_cleanable_ratio" in settings
-        compaction_command.show_paths(resolve_paths(paths))
-
-    return run_command(command)
+    options = CompactionOptions(
+        paths=resolve_paths(paths), now=now, offsets=offsets, other_settings=settings
+    )
+    return run_command(CompactionCommand, options)
 
 
 def state(
@@ -175,25 +144,15 @@ def state(
     of_topic: str | None = None,
 ) -> CommandResult:
     """Replay the state of internal topics, as `kfmt state` does."""
-    from kfmt_cli.commands.state.command import StateCommand, StateSelection
+    from kfmt_cli.commands.state.command import StateCommand
+    from kfmt_cli.commands.state.options import StateOptions
 
-    def command(run: CommandRun) -> None:
-        selection = StateSelection(at_offset, since_offset, group, topic, of_topic)
-        StateCommand(run, selection, DecompressionLimit()).show_paths(resolve_paths(paths))
-
-    return run_command(command)
-
-
-def _settings_resolver(settings: dict[str, object]) -> TopicSettingsResolver:
-    from kfmt_cli.broker.topic_settings import TopicSettings
-    from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
-
-    setting_names = TopicSettings.__dataclass_fields__
-    for setting_name in settings:
-        if setting_name not in setting_names:
-            raise unknown_name_error("setting", setting_name, sorted(setting_names))
-    return TopicSettingsResolver.from_options(None, settings)
-
-
-def _current_time_ms(now: int | None) -> int:
-    return now_ms() if now is None else now
+    options = StateOptions(
+        paths=resolve_paths(paths),
+        at_offset=at_offset,
+        since_offset=since_offset,
+        group=group,
+        topic=topic,
+        of_topic=of_topic,
+    )
+    return run_command(StateCommand, options)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
+from kfmt_cli.commands.rebuild_index.options import RebuildIndexOptions
 from kfmt_cli.commands.settings_resolver import read_index_interval_bytes
+from kfmt_cli.core.times import now_ms
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import file_size, list_directory
 from kfmt_cli.disk.file_access import is_ordinary_disk_path
@@ -53,19 +55,20 @@ class RebuildIndexCommand:
     """One call of `rebuild-index`."""
 
     run: CommandRun
-    index_interval_bytes: int | None
-    """index.interval.bytes; None for each topic's own."""
-    force: bool
-    writes_all_files: bool
-    expired_before_ms: int | None = None
+    options: RebuildIndexOptions
+    _writes_all_files: bool = field(init=False)
+    _expired_before_ms: int | None = None
     """Expire producers that wrote nothing after this time in milliseconds."""
-    reproduces_start: bool = False
-    """Write what a start after a crash leaves."""
     _named_directories: set[Path] = field(default_factory=set)
     _is_damaged: bool = False
 
-    def rebuild(self, paths: tuple[str, ...], output_directory: str | None) -> None:
-        """Rebuild under the directory `output_directory`; next to the logs if None."""
+    def execute(self) -> None:
+        """Rebuild under DST, or next to the logs; raises UsageError, InputError, OutputError."""
+        paths, output_directory = self.options.log_paths, self.options.destination
+        self.run.set_result_type(REBUILD_RESULT)
+        self._writes_all_files = self.options.all_files
+        if (expiration_ms := self.options.expiration_ms) is not None:
+            self._expired_before_ms = now_ms() - expiration_ms
         output_partitions = list(self._group_partitions(paths, output_directory))
         logs = [log for _, group in output_partitions for log in group]
         self.run.sink.begin_results(REBUILD_RESULT)
@@ -82,7 +85,7 @@ class RebuildIndexCommand:
                 for _, partition_logs in output_partitions:
                     self._replace_files(partition_logs, progress)
             elif output_partitions:
-                with open_staging_directory(output_directory, self.force) as staging:
+                with open_staging_directory(output_directory, self.options.force) as staging:
                     self.run.report_leftovers(staging.removed_leftovers)
                     for subdirectory, partition_logs in output_partitions:
                         for rebuilt_log in self._iter_rebuilt_logs(partition_logs, progress):
@@ -92,7 +95,7 @@ class RebuildIndexCommand:
         self.run.finish()
         if self._is_damaged:
             self.run.sink.write_hint(
-                _AS_STARTED_HINT if self.reproduces_start else _ALL_SEGMENTS_HINT
+                _AS_STARTED_HINT if self.options.as_started else _ALL_SEGMENTS_HINT
             )
 
     def _detect_logs_in_output(
@@ -109,9 +112,9 @@ class RebuildIndexCommand:
             for _, partition_logs in output_partitions
         }
         contains_logs = any(path in log_directories for path in output_paths)
-        if contains_logs and not self.force:
+        if contains_logs and not self.options.force:
             raise UsageError(f"{output_directory}: has the logs; use --in-place")
-        self.writes_all_files |= contains_logs
+        self._writes_all_files |= contains_logs
         return contains_logs
 
     def _group_partitions(
@@ -156,14 +159,14 @@ class RebuildIndexCommand:
     def _iter_rebuilt_logs(self, logs: list[InputFile], progress: Progress) -> Iterator[RebuiltLog]:
         remaining_logs = list(logs)
         with InputErrorHandler(lambda error: self._report_unread_logs(error, remaining_logs)):
-            index_interval_bytes = self.index_interval_bytes
+            index_interval_bytes = self.options.index_interval_bytes
             if index_interval_bytes is None:
                 index_interval_bytes = read_index_interval_bytes(Path(logs[0].path).parent)
             rebuild_options = RebuildOptions(
                 index_interval_bytes,
-                self.expired_before_ms,
+                self._expired_before_ms,
                 predicts_start=True,
-                as_started=self.reproduces_start,
+                as_started=self.options.as_started,
             )
             for rebuilt_log in rebuild_files(
                 logs, rebuild_options, progress.on_progress, swap_files=self._swapped_in_files(logs)
@@ -228,17 +231,20 @@ class RebuildIndexCommand:
     def _replace_files(self, logs: list[InputFile], progress: Progress) -> None:
         """Replace the files of one partition; raises UsageError if a broker uses it."""
         directory = Path(logs[0].path).parent
-        if not self.force:
+        if not self.options.force:
             require_unlocked(directory)
         self.run.report_leftovers(remove_output_leftovers(directory))
         size_by_path = {file.path: file_size(file) for file in logs}
         for rebuilt_log in self._iter_rebuilt_logs(logs, progress):
-            if file_size(rebuilt_log.log) != size_by_path[rebuilt_log.log.path] and not self.force:
+            if (
+                file_size(rebuilt_log.log) != size_by_path[rebuilt_log.log.path]
+                and not self.options.force
+            ):
                 raise UsageError(
                     f"{rebuilt_log.log.name}: the log grew while it was being read, so a broker is "
                     "probably writing to it; use --force to replace its indexes anyway"
                 )
-            if not self.force and has_errors(rebuilt_log.findings):
+            if not self.options.force and has_errors(rebuilt_log.findings):
                 message = (
                     "the log is damaged; a rebuilt index would end at the damage, while the "
                     "existing one may reach beyond it. Not replaced; use --force to replace it "
@@ -259,7 +265,7 @@ class RebuildIndexCommand:
                 continue
             if content == (existing_path.read_bytes() if existing_path.exists() else None):
                 continue
-            if not self.writes_all_files and not file_name.endswith(INDEX_SUFFIXES):
+            if not self._writes_all_files and not file_name.endswith(INDEX_SUFFIXES):
                 reason = "is missing" if not existing_path.exists() else "does not match the log"
                 message = f"{reason}; use --all-files to write it as well"
                 self.run.sink.write_to_stderr(

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.each_partition import LogStartReporter, show_read_progress
 from kfmt_cli.commands.replay.groups import read_committed_offsets
 from kfmt_cli.commands.replay.lines import format_group_line, format_partition_line
+from kfmt_cli.commands.replay.options import ReplayOptions
 from kfmt_cli.commands.replay.sources import (
     RecordChunk,
     ReplaySource,
@@ -26,12 +26,10 @@ from kfmt_cli.commands.replay.topic_plans import (
     TopicPlan,
     create_topic_plans,
 )
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.partitions import Partition, find_partitions
-from kfmt_cli.errors import InputError, OutputError, UsageError
+from kfmt_cli.errors import InputError, OutputError
 from kfmt_cli.findings.finding import FindingCollector
-from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import escape_unprintable, format_count
 from kfmt_cli.rows.documents import REPLAYED_GROUP_ROW, REPLAYED_ROW
 
@@ -42,39 +40,6 @@ if TYPE_CHECKING:
 # After this time or this many records, wait for acknowledgements and write the state file.
 SAVE_INTERVAL_SECONDS, MAX_PENDING_RECORDS = 2.0, 100_000
 MAX_CHUNK_RECORDS = 20_000  # records between two checks of these limits
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
-    """The options of `replay`."""
-
-    bootstrap_server: str
-    """The brokers, comma-separated; empty with dry_run."""
-    topics: tuple[str, ...] = ()
-    as_topic: str | None = None
-    by_key: bool = False
-    wanted: Selection = field(default_factory=Selection)
-    groups: bool = False
-    state: Path | None = None
-    rate: int | None = None
-    dry_run: bool = False
-    producer_config: Path | None = None
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for options that exclude each other."""
-        if self.groups and self.by_key:
-            reason = "--by-key spreads a partition's records, so its offsets have no counterpart"
-            raise UsageError(f"--groups cannot be combined with --by-key: {reason}")
-
-    @property
-    def resume_options(self) -> dict[str, Any]:
-        """The options that must be the same when a replay is resumed, by their names in the state
-        file."""
-        bound_by_name = {
-            bound.replace("first", "from").replace("last", "to"): getattr(self.wanted, bound)
-            for bound in ("first_offset", "last_offset", "first_time", "last_time")
-        }
-        return {"as": self.as_topic, "by_key": self.by_key, **bound_by_name}
 
 
 @dataclass(slots=True)
@@ -110,7 +75,6 @@ class ReplayCommand:
 
     run: CommandRun
     options: ReplayOptions
-    decompression_limit: DecompressionLimit
     _n_reported_records: int = 0
     _completed_source_names: set[str] = field(default_factory=set)
     _start_notes: LogStartReporter = field(init=False)
@@ -122,11 +86,13 @@ class ReplayCommand:
     _state: ReplayState = field(init=False)
     _cluster: ClusterClient = field(init=False)
 
-    def replay_paths(self, paths: tuple[str, ...]) -> None:
+    def execute(self) -> None:
         """Replay the partitions under some paths; raises UsageError, NotFoundError, OutputError."""
         run = self.run
         self._start_notes = LogStartReporter(run)
-        partitions = find_partitions(paths, run.report_input_error, run.sink.write_to_stderr)
+        partitions = find_partitions(
+            self.options.paths, run.report_input_error, run.sink.write_to_stderr
+        )
         if not partitions:
             return
         self._sources = find_sources(partitions, self.options.topics, self.options.as_topic)
@@ -151,7 +117,7 @@ class ReplayCommand:
         """The offsets that groups had committed in the partitions to replay."""
         if not self.options.groups:
             return []
-        commits = read_committed_offsets(self.run, partitions, self.decompression_limit)
+        commits = read_committed_offsets(self.run, partitions, self.options.decompression_limit)
         if not commits:
             message = "no group has committed offsets in __consumer_offsets here"
             self.run.sink.write_to_stderr(f"{message}\n")
@@ -179,7 +145,9 @@ class ReplayCommand:
         from kfmt_cli.commands.replay.cluster import ClusterClient, read_client_settings
 
         client_settings = read_client_settings(self.options.producer_config)
-        self._cluster = cluster = ClusterClient(self.options.bootstrap_server, client_settings)
+        self._cluster = cluster = ClusterClient(
+            self.options.bootstrap_server or "", client_settings
+        )
         cluster.connect()
         self._state = load_replay_state(
             self.options.state, cluster.cluster_id, self.options.resume_options
@@ -387,8 +355,8 @@ class ReplayCommand:
         n_partitions_for_keys = n_target_partitions if self.options.by_key else None
         reader = ReplaySourceReader(
             source,
-            self.options.wanted,
-            self.decompression_limit,
+            self.options.bounds,
+            self.options.decompression_limit,
             n_partitions_for_keys,
             lambda finding: self.run.report_findings([finding], collector),
         )

@@ -7,59 +7,18 @@ from typing import Any
 
 import click
 
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument, validate_topic_name
-from kfmt_cli.cli.selection_options import add_bounds_options
 from kfmt_cli.errors import UsageError
+from kfmt_cli.options.common import PathsOptions, require_packages, require_topic_name
+from kfmt_cli.options.declaration import command_options, option
+from kfmt_cli.options.selection import BoundsOptions
 
 
-@grouped_command(name="replay", short_help="Send records from disks to a live cluster.")
-@paths_argument
-@click.option("--bootstrap-server", metavar="HOST:PORT", help="Brokers, comma-separated.")
-@click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")
-@add_bounds_options
-@click.option(
-    "--as",
-    "as_topic",
-    metavar="TOPIC",
-    callback=validate_topic_name,
-    help="Send to this topic instead.",
+@command_options(
+    "replay",
+    "Send records from disks to a live cluster.",
+    common=("format_", "table", "color", "strict", "given_findings", "max_decompressed"),
 )
-@click.option(
-    "--by-key",
-    is_flag=True,
-    help="Choose partitions by key, like Java's default partitioner. Records without a key keep "
-    "theirs, modulo the number of partitions. [default: keep the partition]",
-)
-@click.option(
-    "--groups",
-    is_flag=True,
-    help="Also commit the offsets of the groups in __consumer_offsets, translated to the new ones.",
-)
-@click.option(
-    "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Record progress in FILE; another run with the same FILE continues from there.",
-)
-@click.option(
-    "--rate", type=click.IntRange(min=1), metavar="N", help="At most N records per second."
-)
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, without a cluster.")
-@click.option(
-    "--producer-config",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Java properties file with librdkafka's settings, for security and compression.",
-)
-@common_options("format", "color", "strict", "max-findings", "max-decompressed")
-def replay(
-    paths: tuple[str, ...],
-    bootstrap_server: str | None,
-    dry_run: bool,
-    common: CommonOptions,
-    **replay_options: Any,
-) -> None:
+class ReplayOptions(BoundsOptions, PathsOptions):
     """Send the records of partitions on disks to a live cluster.
 
     Keys, values, headers and timestamps are kept, and the order within each partition. Only
@@ -78,13 +37,63 @@ def replay(
       kfmt replay sample_segments/kafka-3.9.1-broker1 --topic orders --dry-run
       kfmt replay sample_segments/kafka-3.9.1-broker1/txn-0 --dry-run --from-offset 20 --json
     """
-    from importlib.util import find_spec
 
-    from kfmt_cli.commands.replay.command import ReplayCommand, ReplayOptions
+    bootstrap_server: str | None = option(
+        default=None, metavar="HOST:PORT", help="Brokers, comma-separated."
+    )
+    topics: tuple[str, ...] = option(
+        "--topic", default=(), help="Only this topic; may be repeated."
+    )
+    as_topic: str | None = option(
+        "--as", default=None, metavar="TOPIC", help="Send to this topic instead."
+    )
+    by_key: bool = option(
+        default=False,
+        help="Choose partitions by key, like Java's default partitioner. Records without a key "
+        "keep theirs, modulo the number of partitions. [default: keep the partition]",
+    )
+    groups: bool = option(
+        default=False,
+        help="Also commit the offsets of the groups in __consumer_offsets, translated to the new "
+        "ones.",
+    )
+    state: Path | None = option(
+        default=None,
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Record progress in FILE; another run with the same FILE continues from there.",
+    )
+    rate: int | None = option(
+        default=None, type=click.IntRange(min=1), metavar="N", help="At most N records per second."
+    )
+    dry_run: bool = option(default=False, help="Show what would be sent, without a cluster.")
+    producer_config: Path | None = option(
+        default=None,
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Java properties file with librdkafka's settings, for security and compression.",
+    )
 
-    if bootstrap_server is None and not dry_run:
-        raise UsageError("give --bootstrap-server HOST:PORT, or --dry-run")
-    if not dry_run and find_spec("confluent_kafka") is None:
-        raise UsageError("confluent-kafka is not installed: pip install 'kfmt-cli[replay]'")
-    options = ReplayOptions(bootstrap_server or "", dry_run=dry_run, **replay_options)
-    ReplayCommand(common.start_run(), options, common.decompression_limit).replay_paths(paths)
+    def __post_init__(self) -> None:
+        require_topic_name("--as", self.as_topic)
+        if self.bootstrap_server is None and not self.dry_run:
+            raise UsageError("give --bootstrap-server HOST:PORT, or --dry-run")
+        if not self.dry_run:
+            require_packages("replay", "confluent-kafka")
+        if self.groups and self.by_key:
+            reason = "--by-key spreads a partition's records, so its offsets have no counterpart"
+            raise UsageError(f"--groups cannot be combined with --by-key: {reason}")
+
+    @property
+    def resume_options(self) -> dict[str, Any]:
+        """The options that must be the same when a replay is resumed, by their names in the state
+        file."""
+        bounds = self.bounds
+        return {
+            "as": self.as_topic,
+            "by_key": self.by_key,
+            "from_offset": bounds.first_offset,
+            "to_offset": bounds.last_offset,
+            "from_time": bounds.first_time,
+            "to_time": bounds.last_time,
+        }

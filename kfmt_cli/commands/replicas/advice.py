@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.log_reading.offset_intervals import count_offsets, subtract_intervals
 from kfmt_cli.commands.check.next_steps import add_private_key_option
-from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison
+from kfmt_cli.commands.replicas.offline_cluster import OfflineCluster, PartitionComparison
 from kfmt_cli.commands.replicas.start_orders import PartitionOutcome, StartOrder
 from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.render.style import format_count, quote_path_for_shell

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 
 from kfmt_cli.broker.metadata.cluster_image import ClusterImage, PartitionRegistration
 from kfmt_cli.broker.start.checkpoints import REPLICATION_CHECKPOINT
 from kfmt_cli.commands.check.check_results import CheckResults
 from kfmt_cli.commands.check.command import CheckCommand
+from kfmt_cli.commands.check.options import CheckOptions
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.replicas.branches import ReplicaBranches, find_branches
 from kfmt_cli.commands.replicas.evidence import find_evidence
@@ -20,6 +21,14 @@ from kfmt_cli.commands.replicas.nodes import (
     read_nodes,
     read_replicas,
 )
+from kfmt_cli.commands.replicas.offline_cluster import (
+    OfflineCluster,
+    PartitionComparison,
+    is_controller,
+    metadata_recency_key,
+)
+from kfmt_cli.commands.replicas.options import ReplicasOptions
+from kfmt_cli.commands.replicas.row_output import show_cluster
 from kfmt_cli.commands.replicas.start_orders import (
     OutcomePredictor,
     PartitionOutcome,
@@ -27,7 +36,6 @@ from kfmt_cli.commands.replicas.start_orders import (
     default_order_texts,
     parse_order,
 )
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.errors import InputError, InputErrorHandler, UsageError
 from kfmt_cli.render.style import escape_unprintable
 
@@ -38,121 +46,27 @@ _STRAY_MESSAGE = (
 
 
 @dataclass(slots=True)
-class PartitionComparison:
-    """A partition of the cluster, its replicas compared."""
-
-    topic_partition: TopicAndPartition
-    replicas: list[DiskReplica]
-    replica_branches: ReplicaBranches
-    registration: PartitionRegistration | None = None
-    outcomes: list[PartitionOutcome] = field(default_factory=list)
-    evidence: list[str] = field(default_factory=list)
-    is_compared: bool = True
-    """False if a log failed while it was compared: nothing else is known then."""
-
-    @property
-    def name(self) -> str:
-        """The name of its directories."""
-        return "{}-{}".format(*self.topic_partition)
-
-    @property
-    def verdict(self) -> str:
-        """How its replicas relate, the worst first."""
-        replicas = self.replicas
-        if not self.is_compared:
-            return "unread"
-        if any(replica.is_excluded and not replica.is_tiered for replica in replicas):
-            return "foreign"
-        if len(self.replica_branches.branches) > 1:
-            return "diverged"
-        if any(replica.damaged_offsets for replica in replicas):
-            return "damaged"
-        if any(not replica.log_end for replica in replicas):
-            return "empty" if self.replica_branches.newest_branch_offsets else "identical"
-        max_log_end = max((replica.log_end or 0 for replica in replicas), default=0)
-        # Tiered storage has closed segments only: it ends before the brokers' logs.
-        broker_replicas = [replica for replica in replicas if not replica.is_tiered] or replicas
-        return (
-            "behind"
-            if any(replica.log_end != max_log_end for replica in broker_replicas)
-            else "identical"
-        )
-
-    @property
-    def needs_decision(self) -> bool:
-        """Whether it matters which broker starts first."""
-        return self.verdict != "identical" or any(
-            outcome.lost_offsets or outcome.is_offline or outcome.returning_offsets
-            for outcome in self.outcomes
-        )
-
-    @property
-    def rank(self) -> tuple[int, int, TopicAndPartition]:
-        """Sort key: worse ones first."""
-        max_lost_offsets = max((outcome.n_lost_offsets for outcome in self.outcomes), default=0)
-        return -max_lost_offsets, -len(self.replica_branches.branches), self.topic_partition
-
-
-@dataclass(slots=True)
-class OfflineCluster:
-    """A cluster, as its disks have it. metadata_node: the node whose metadata log is used, None if
-    there is no metadata log. evidence: sentences about the nodes."""
-
-    nodes: list[ClusterNode]
-    partitions: list[PartitionComparison]
-    predictor: OutcomePredictor | None
-    metadata_node: ClusterNode | None
-    orders: list[StartOrder]
-    evidence: list[str]
-
-    @property
-    def cluster_image(self) -> ClusterImage | None:
-        """The cluster that the metadata describes."""
-        return None if self.metadata_node is None else self.metadata_node.cluster_image
-
-    @property
-    def missing_broker_ids(self) -> list[int]:
-        """The registered brokers without an admitted directory among the named ones."""
-        admitted_ids = {node.node_id for node in self.nodes if node.rejection_reason is None}
-        return (
-            sorted(set(self.cluster_image.broker_by_node_id) - admitted_ids)
-            if self.cluster_image is not None
-            else []
-        )
-
-    @property
-    def newest_metadata_recency(self) -> tuple[int, int]:
-        """The `recency_key` of the newest metadata log of the cluster."""
-        same_cluster_nodes = (
-            node
-            for node in self.nodes
-            if self.metadata_node and node.cluster_id == self.metadata_node.cluster_id
-        )
-        return max(map(_metadata_recency_key, same_cluster_nodes), default=(-1, 0))
-
-
-@dataclass(slots=True)
 class ReplicasCommand:
     """One call of `replicas`."""
 
     run: CommandRun
-    jobs: int = 1
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    options: ReplicasOptions
 
-    def compare_paths(
-        self, paths: tuple[str, ...], start_order_texts: Sequence[str]
-    ) -> OfflineCluster:
+    def execute(self) -> None:
+        """Show the replicas under some paths; raises UsageError, InputError."""
+        show_cluster(self.run, self.compare_replicas(), self.options.paths)
+
+    def compare_replicas(self) -> OfflineCluster:
         """Compare the replicas under some paths; raises UsageError, InputError."""
-        check_command = CheckCommand(
-            self.run, self.jobs, self.decompression_limit, needs_fingerprints=True
+        check_options = CheckOptions(
+            jobs=self.options.jobs, max_decompressed=self.options.max_decompressed
         )
+        check_command = CheckCommand(self.run, check_options, needs_fingerprints=True)
         return self.compare_checked_replicas(
-            check_command.check_paths(paths, is_one_broker=False), start_order_texts
+            check_command.check_paths(self.options.paths, is_one_broker=False)
         )
 
-    def compare_checked_replicas(
-        self, check_results: CheckResults, start_order_texts: Sequence[str] = ()
-    ) -> OfflineCluster:
+    def compare_checked_replicas(self, check_results: CheckResults) -> OfflineCluster:
         """Compare the replicas that `check` found; raises UsageError, InputError."""
         read_errors: list[InputError] = []
         nodes = read_nodes(check_results, read_errors)
@@ -170,9 +84,9 @@ class ReplicasCommand:
             node_ids = {node.node_id for node in nodes if node.node_id is not None}
             start_orders = [
                 parse_order(order_text, node_ids)
-                for order_text in start_order_texts or default_order_texts(predictor.broker_ids)
+                for order_text in self.options.orders or default_order_texts(predictor.broker_ids)
             ]
-        elif start_order_texts:
+        elif self.options.orders:
             raise UsageError("--order needs the metadata log: name the controllers' directories")
         partitions = [
             self._compare_partition(
@@ -220,7 +134,7 @@ class ReplicasCommand:
             topic_partition, replicas, ReplicaBranches(), registration, is_compared=False
         )
         with InputErrorHandler(read_errors.append):
-            comparison.replica_branches = find_branches(replicas, self.decompression_limit)
+            comparison.replica_branches = find_branches(replicas, self.options.decompression_limit)
             comparison.is_compared = True
         branches = comparison.replica_branches
         if not comparison.is_compared:
@@ -254,7 +168,7 @@ def find_metadata_node(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None
     if not nodes_with_image:
         return None, ["no metadata log: also name the controllers' directories"]
     controllers = [node for node in nodes_with_image if is_controller(node, nodes)]
-    metadata_node = max(controllers or nodes_with_image, key=_metadata_recency_key)
+    metadata_node = max(controllers or nodes_with_image, key=metadata_recency_key)
     sentences: list[str] = []
     if not controllers:
         sentences.append(
@@ -264,34 +178,16 @@ def find_metadata_node(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None
     same_cluster_nodes = [
         node for node in nodes_with_image if node.cluster_id == metadata_node.cluster_id
     ]
-    newest_node = max(same_cluster_nodes, key=_metadata_recency_key)
-    if _metadata_recency_key(newest_node) > _metadata_recency_key(metadata_node):
+    newest_node = max(same_cluster_nodes, key=metadata_recency_key)
+    if metadata_recency_key(newest_node) > metadata_recency_key(metadata_node):
         sentences.append(
             f"the controller {metadata_node.display_path} is older than its brokers: its metadata "
             "log ends at "
-            f"{_metadata_recency_key(metadata_node)[1]}, the one in {newest_node.display_path} at "
-            f"{_metadata_recency_key(newest_node)[1]}; it is an old "
+            f"{metadata_recency_key(metadata_node)[1]}, the one in {newest_node.display_path} at "
+            f"{metadata_recency_key(newest_node)[1]}; it is an old "
             "copy or was reformatted: do not start it"
         )
     return metadata_node, sentences
-
-
-def _metadata_recency_key(node: ClusterNode) -> tuple[int, int]:
-    return (-1, 0) if node.cluster_image is None else node.cluster_image.recency_key
-
-
-def is_controller(node: ClusterNode, nodes: Sequence[ClusterNode]) -> bool:
-    """Whether a node is a controller, by the voters that any metadata log of its cluster names."""
-    for other in (node, *nodes):
-        if (
-            other.cluster_image is not None
-            and other.cluster_id == node.cluster_id
-            and other.cluster_image.voter_ids
-        ):
-            return node.node_id in other.cluster_image.voter_ids
-    return (
-        node.cluster_image is not None and node.node_id not in node.cluster_image.broker_by_node_id
-    )
 
 
 def _is_admitted_broker(node: ClusterNode, cluster_image: ClusterImage) -> bool:

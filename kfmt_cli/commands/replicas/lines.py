@@ -13,8 +13,12 @@ from kfmt_cli.commands.replicas.advice import (
     next_steps,
     start_advice_lines,
 )
-from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison, is_controller
 from kfmt_cli.commands.replicas.nodes import replica_by_broker
+from kfmt_cli.commands.replicas.offline_cluster import (
+    OfflineCluster,
+    PartitionComparison,
+    is_controller,
+)
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.start_lines import step_lines
 from kfmt_cli.render.style import (

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import click
-
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
+from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.declaration import command_options, option
 
 
-@grouped_command(short_help="Show which broker of a dead cluster to start first, and the cost.")
-@paths_argument
-@click.option(
-    "--order",
-    "orders",
-    multiple=True,
-    metavar="IDS",
-    help="Order of starts: 1,2,3 in turn, each once the previous one leads; 1+2,3 the first two "
-    "together; 2!,1 with an unclean election after 2. May be repeated. [default: each broker "
-    "first, and all together]",
+@command_options(
+    "replicas",
+    "Show which broker of a dead cluster to start first, and the cost.",
+    common=("lists_all", "wide", "format_", "table", "color", "jobs", "max_decompressed"),
 )
-@common_options("all", "wide", "format", "color", "jobs", "max-decompressed")
-def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: CommonOptions) -> None:
+class ReplicasOptions(PathsOptions):
     """Compare the replicas on the disks of a cluster's brokers, and predict the outcome of each
     order of starting the brokers. Name the log directories of all brokers and controllers, or
     copies.
@@ -35,11 +26,12 @@ def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: CommonOpti
       kfmt replicas sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2
       kfmt replicas sample_segments/kafka-3.9.1-broker1 --all --json
     """
-    from kfmt_cli.commands.replicas.command import ReplicasCommand
-    from kfmt_cli.commands.replicas.row_output import show_cluster
 
-    run = common.start_run()
-    cluster = ReplicasCommand(run, common.jobs, common.decompression_limit).compare_paths(
-        paths, orders
+    orders: tuple[str, ...] = option(
+        "--order",
+        default=(),
+        metavar="IDS",
+        help="Order of starts: 1,2,3 in turn, each once the previous one leads; 1+2,3 the first "
+        "two together; 2!,1 with an unclean election after 2. May be repeated. [default: each "
+        "broker first, and all together]",
     )
-    show_cluster(run, cluster, paths)

@@ -8,9 +8,13 @@ from kfmt_cli.broker.log_reading.offset_intervals import intervals_to_lists
 from kfmt_cli.broker.metadata.cluster_image import NO_LEADER
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.replicas.advice import next_steps
-from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison, is_controller
 from kfmt_cli.commands.replicas.lines import show_cluster_screen
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
+from kfmt_cli.commands.replicas.offline_cluster import (
+    OfflineCluster,
+    PartitionComparison,
+    is_controller,
+)
 from kfmt_cli.commands.replicas.start_orders import PartitionOutcome
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.errors import ExitCode

@@ -8,31 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 from kfmt_cli import __version__
 from kfmt_cli.broker.partitioners import GROUPS_TOPIC
-from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.commands.check.command import CheckCommand
 from kfmt_cli.commands.check.directory_result import CHECK_RESULT
+from kfmt_cli.commands.check.options import CheckOptions
 from kfmt_cli.commands.check.result_output import show_check_results
 from kfmt_cli.commands.command_run import CommandRun, Progress, RunOutput
 from kfmt_cli.commands.python.command_result import NullHost
 from kfmt_cli.commands.replicas.advice import start_advice_lines
 from kfmt_cli.commands.replicas.command import ReplicasCommand
+from kfmt_cli.commands.replicas.options import ReplicasOptions
 from kfmt_cli.commands.replicas.row_output import output_cluster_rows
+from kfmt_cli.commands.report.options import ReportOptions
 from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.retention.command import RetentionCommand
+from kfmt_cli.commands.retention.options import RetentionOptions
 from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
-from kfmt_cli.commands.stat.codec_trial import CodecTrial
-from kfmt_cli.commands.stat.command import BY_PARTITION, BY_TOPIC, StatCommand
+from kfmt_cli.commands.stat.command import StatCommand
+from kfmt_cli.commands.stat.options import BY_TOPIC, StatOptions
 from kfmt_cli.commands.stat.shape_totals import LogSummaryCache, create_shape_factory
-from kfmt_cli.commands.state.command import StateCommand, StateSelection
+from kfmt_cli.commands.state.command import StateCommand
 from kfmt_cli.commands.state.internal_topics import find_internal_partitions
+from kfmt_cli.commands.state.options import StateOptions
 from kfmt_cli.commands.txn.command import TxnCommand
+from kfmt_cli.commands.txn.options import TxnOptions
 from kfmt_cli.core.codecs.compress import COMPRESSORS
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
-from kfmt_cli.core.times import now_ms
+from kfmt_cli.core.times import current_time_ms, now_ms
 from kfmt_cli.disk.input_paths import InputPath, resolve_all_paths
 from kfmt_cli.disk.partitions import Partition, find_partitions
 from kfmt_cli.render.sinks.objects import ObjectSink
@@ -45,7 +49,6 @@ from kfmt_cli.rows.documents import (
     SEGMENT_MAP_ROW,
     SUPPRESSED_FINDINGS_ROW,
 )
-from kfmt_cli.rows.file_result import FileResultType
 from kfmt_cli.rows.json_schemas import CONTRACT_VERSION
 
 CODEC_SAMPLE_BYTES = 16 << 20  # to try other codecs on, over all partitions
@@ -89,29 +92,28 @@ class _ProgressOnlyHost(NullHost):
         return self._host.progress(total, with_rows=with_rows)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageCollector:
     """Collects a page's data."""
 
     host: RunOutput
-    settings_resolver: TopicSettingsResolver
-    current_time_ms: int
-    """Current time in milliseconds."""
-    jobs: int = 1
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    explicit_version: PredictedVersion | None = None
-    """The broker's version that the user named."""
+    options: ReportOptions
     page_data: PageData = field(default_factory=PageData)
 
-    def gather_page_data(self, paths: tuple[str, ...]) -> PageData:
-        """Collect the data of some paths; raises UsageError."""
+    @cached_property
+    def _current_time_ms(self) -> int:
+        return current_time_ms(self.options.now)
+
+    def gather_page_data(self) -> PageData:
+        """Collect the data; raises UsageError."""
+        paths = self.options.paths
         user_paths = resolve_all_paths(paths)
         partitions = find_partitions(user_paths, lambda _: None, lambda _: None)
         log_summaries = LogSummaryCache(
             create_shape_factory([log for partition in partitions for log in partition.logs])
         )
         run_check = partial(self._check_paths, user_paths=user_paths, log_summaries=log_summaries)
-        self._run_command(run_check, CHECK_RESULT, is_selected=lambda _: True)
+        self._run_command(run_check, is_selected=lambda _: True)
         self._run_command(
             partial(self._collect_statistics, user_paths=user_paths, log_summaries=log_summaries)
         )
@@ -123,20 +125,19 @@ class PageCollector:
             partial(self._replay_group_state, user_paths=user_paths),
             is_selected=lambda row: row["type"] in _STATE_ROW_TYPES,
         )
-        add_page_row(self.page_data, paths, self.current_time_ms)
+        add_page_row(self.page_data, paths, self._current_time_ms)
         return self.page_data
 
     def _run_command(
         self,
         command: Callable[[CommandRun], object],
-        result_type: FileResultType | None = None,
         is_selected: Callable[[JsonObject], bool] | None = None,
     ) -> None:
         """Run a command and collect its output. is_selected: whether to keep an object; by default
         all except findings, which come from `check`."""
         host = _ProgressOnlyHost(self.host)
         sink = _PageSink(host, self.page_data, is_selected or _is_not_finding)
-        command(CommandRun(host, sink, result_type))
+        command(CommandRun(host, sink))
         sink.flush_texts()
         for message in host.notes:
             self.page_data.add_message_lines(message)
@@ -145,21 +146,23 @@ class PageCollector:
     def _check_paths(
         self, run: CommandRun, user_paths: Sequence[InputPath | str], log_summaries: LogSummaryCache
     ) -> None:
-        check_command = CheckCommand(
-            run,
-            self.jobs,
-            self.decompression_limit,
-            explicit_version=self.explicit_version,
-            needs_fingerprints=True,
-            log_summaries=log_summaries,
+        options = self.options
+        check_options = CheckOptions(
+            jobs=options.jobs, max_decompressed=options.max_decompressed, kafka=options.kafka
         )
+        check_command = CheckCommand(
+            run, check_options, needs_fingerprints=True, log_summaries=log_summaries
+        )
+        run.set_result_type(CHECK_RESULT)
         run.sink.begin_results(CHECK_RESULT)
         results = check_command.check_paths(user_paths)
         show_check_results(run, results)
         if len(results.brokers) > 1:
-            offline_cluster = ReplicasCommand(
-                run, self.jobs, self.decompression_limit
-            ).compare_checked_replicas(results)
+            replicas_options = ReplicasOptions(
+                paths=options.paths, max_decompressed=options.max_decompressed
+            )
+            replicas_command = ReplicasCommand(run, replicas_options)
+            offline_cluster = replicas_command.compare_checked_replicas(results)
             if offline_cluster.predictor is None or len(offline_cluster.predictor.broker_ids) < 2:
                 return
             self.page_data.cluster_answers = [
@@ -176,34 +179,42 @@ class PageCollector:
         self, run: CommandRun, user_paths: Sequence[InputPath | str], log_summaries: LogSummaryCache
     ) -> None:
         files_with_findings = frozenset(row.file for row in self.page_data.rows_of_type("finding"))
+        stat_options = StatOptions(
+            paths=self.options.paths,
+            what_if=tuple(COMPRESSORS),
+            plot=True,
+            jobs=self.options.jobs,
+            max_decompressed=self.options.max_decompressed,
+        )
         stat_command = StatCommand(
             run,
-            (BY_PARTITION, BY_TOPIC),
-            codec_trials=tuple(map(CodecTrial, COMPRESSORS)),
-            jobs=self.jobs,
-            decompression_limit=self.decompression_limit,
-            shows_shapes=True,
+            stat_options,
+            extra_levels=(BY_TOPIC,),
             first_mapped_files=files_with_findings,
             log_summaries=log_summaries,
             trial_bytes=CODEC_SAMPLE_BYTES,
-            settings_resolver=self.settings_resolver,
-            current_time_ms=self.current_time_ms,
+            settings_resolver=TopicSettingsResolver(self.options.config),
+            current_time_ms=self._current_time_ms,
         )
         stat_command.show_paths(user_paths)
 
     def _predict_retention(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
-        RetentionCommand(
-            run, self.settings_resolver, self.current_time_ms, reports_skipped_partitions=False
-        ).show_paths(user_paths)
+        retention_options = RetentionOptions(
+            paths=self.options.paths, now=self._current_time_ms, config=self.options.config
+        )
+        RetentionCommand(run, retention_options, reports_skipped_partitions=False).show_paths(
+            user_paths
+        )
 
     def _replay_group_state(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
         partitions = find_internal_partitions(user_paths, None, lambda _: None)
         group_partitions = [
             partition for partition in partitions if partition.topic == GROUPS_TOPIC
         ]
-        StateCommand(run, StateSelection(), self.decompression_limit).show_partitions(
-            group_partitions
+        state_options = StateOptions(
+            paths=self.options.paths, max_decompressed=self.options.max_decompressed
         )
+        StateCommand(run, state_options).show_partitions(group_partitions)
 
     def _find_transactions(self, run: CommandRun, partitions: Sequence[Partition]) -> None:
         """Search for transactions only in partitions with transactional or control batches."""
@@ -211,7 +222,7 @@ class PageCollector:
         names_with_transactions = {
             row.file for row in partition_rows if row.transactional_batches or row.control_batches
         }
-        txn_command = TxnCommand(run)
+        txn_command = TxnCommand(run, TxnOptions(paths=self.options.paths))
         for partition in partitions:
             if partition.name in names_with_transactions:
                 with run.catch_input_errors():

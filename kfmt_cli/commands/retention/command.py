@@ -33,10 +33,12 @@ from kfmt_cli.commands.retention.lines import (
     format_segment_retention,
     freed_lines,
 )
+from kfmt_cli.commands.retention.options import RetentionOptions
 from kfmt_cli.commands.retention.remote_end import UNKNOWN_REMOTE_END_REASON, find_remote_end_offset
 from kfmt_cli.commands.settings_resolver import TopicSettingsResolver, settings_with_sources
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.source import FileSource, Source
+from kfmt_cli.core.times import current_time_ms
 from kfmt_cli.disk.directory_listing import (
     file_modified_ms,
     file_size,
@@ -66,24 +68,34 @@ class RetentionCommand:
     """One call of `retention`."""
 
     run: CommandRun
-    settings_resolver: TopicSettingsResolver
-    now_ms: int
-    """Current time in milliseconds."""
+    options: RetentionOptions
     reports_skipped_partitions: bool = True
     """Whether to note the partitions to which retention.ms does not apply."""
     _freed_bytes: FreedBytes = field(default_factory=list)
     _unusually_late_bytes: int = 0
+    _now_ms: int = field(init=False)
+    _settings_resolver: TopicSettingsResolver = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._now_ms = current_time_ms(self.options.now)
+        self._settings_resolver = TopicSettingsResolver.from_options(
+            self.options.config, self.options.topic_settings
+        )
+
+    def execute(self) -> None:
+        """Show when retention deletes the segments under some paths; raises UsageError."""
+        self.show_paths(self.options.paths)
 
     def show_paths(self, paths: Sequence[InputPath | str]) -> None:
         """Show when retention deletes the segments under some paths."""
         for_each_partition(self.run, paths, self._show_partition)
         sink = self.run.sink
         later_freed_bytes = [
-            (time_ms, n_bytes) for time_ms, n_bytes in self._freed_bytes if time_ms > self.now_ms
+            (time_ms, n_bytes) for time_ms, n_bytes in self._freed_bytes if time_ms > self._now_ms
         ]
         row = FieldDict(
             bytes_now=sum(
-                n_bytes for time_ms, n_bytes in self._freed_bytes if time_ms <= self.now_ms
+                n_bytes for time_ms, n_bytes in self._freed_bytes if time_ms <= self._now_ms
             ),
             bytes_later=sum(n_bytes for _, n_bytes in later_freed_bytes),
             bytes_odd=self._unusually_late_bytes,
@@ -98,8 +110,8 @@ class RetentionCommand:
                     pass  # raises InputError if it is not a log
         forecast = predict_retention(
             _add_unnamed_segments(partition),
-            self.settings_resolver,
-            self.now_ms,
+            self._settings_resolver,
+            self._now_ms,
             self.run.report_input_error,
         )
         if forecast is None and not self.reports_skipped_partitions:
@@ -122,10 +134,10 @@ class RetentionCommand:
             if retention.segment.base_offset in shown_base_offsets
         ]
         forecast, roll = replace(forecast, segment_retentions=shown_segments), forecast.next_roll
-        self._freed_bytes += forecast.freed_bytes(self.now_ms)
+        self._freed_bytes += forecast.freed_bytes(self._now_ms)
         self._unusually_late_bytes += forecast.unusually_late_bytes
         retention_settings = _retention_settings(
-            forecast.settings, self.settings_resolver.setting_sources(partition)
+            forecast.settings, self._settings_resolver.setting_sources(partition)
         )
         size_width = max(
             len(format_thousands(retention.segment.size)) for retention in shown_segments

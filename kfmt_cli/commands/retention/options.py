@@ -6,35 +6,17 @@ from pathlib import Path
 
 import click
 
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import (
-    ByteSizeType,
-    CommonOptions,
-    common_options,
-    config_option,
-    now_option,
-    paths_argument,
+from kfmt_cli.options.common import TopicSettingsOptions, config_option, now_option
+from kfmt_cli.options.declaration import command_options, option
+from kfmt_cli.options.parameter_types import ByteSizeType
+
+
+@command_options(
+    "retention",
+    "Show why segments are kept, and until when.",
+    common=("wide", "format_", "table", "color"),
 )
-
-
-@grouped_command(short_help="Show why segments are kept, and until when.")
-@paths_argument
-@click.option("--retention-ms", type=click.IntRange(min=-1), help="retention.ms; -1 for no limit.")
-@click.option("--retention-bytes", type=int, help="retention.bytes; -1 for no limit.")
-@click.option("--segment-ms", type=click.IntRange(min=1), help="segment.ms.")
-@click.option("--segment-bytes", type=ByteSizeType(), help="segment.bytes.")
-@click.option("--segment-index-bytes", type=ByteSizeType(), help="segment.index.bytes.")
-@click.option("--cleanup-policy", help="cleanup.policy: delete, compact or compact,delete.")
-@now_option
-@config_option
-@common_options("wide", "format", "color")
-def retention(
-    paths: tuple[str, ...],
-    now: int,
-    config: Path | None,
-    common: CommonOptions,
-    **settings: object,
-) -> None:
+class RetentionOptions(TopicSettingsOptions):
     """Show why each segment is still on disk, when it will be deleted, and when the active segment
     rolls.
 
@@ -48,9 +30,20 @@ def retention(
       kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-ms 604800000
       kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-bytes 100000 --json
     """
-    from kfmt_cli.commands.retention.command import RetentionCommand
-    from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 
-    RetentionCommand(
-        common.start_run(), TopicSettingsResolver.from_options(config, settings), now
-    ).show_paths(paths)
+    retention_ms: int | None = option(
+        default=None, type=click.IntRange(min=-1), help="retention.ms; -1 for no limit."
+    )
+    retention_bytes: int | None = option(
+        default=None, type=int, help="retention.bytes; -1 for no limit."
+    )
+    segment_ms: int | None = option(default=None, type=click.IntRange(min=1), help="segment.ms.")
+    segment_bytes: int | None = option(default=None, type=ByteSizeType(), help="segment.bytes.")
+    segment_index_bytes: int | None = option(
+        default=None, type=ByteSizeType(), help="segment.index.bytes."
+    )
+    cleanup_policy: str | None = option(
+        default=None, help="cleanup.policy: delete, compact or compact,delete."
+    )
+    now: int | None = now_option()
+    config: Path | None = config_option()

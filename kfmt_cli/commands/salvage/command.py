@@ -21,6 +21,7 @@ from kfmt_cli.broker.start.checkpoints import (
 )
 from kfmt_cli.checks.log.checker import LogChecker
 from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
+from kfmt_cli.commands.salvage.options import SalvageOptions
 from kfmt_cli.commands.salvage.partition_logs import (
     OffsetRangeByPath,
     SalvagedPartition,
@@ -29,7 +30,6 @@ from kfmt_cli.commands.salvage.partition_logs import (
     is_swap_file,
 )
 from kfmt_cli.commands.salvage.source_logs import SalvageSource
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import (
     classify_file,
@@ -81,7 +81,6 @@ SALVAGE_RESULT = FileResultType(
 )
 INDEX_SUFFIXES = (OFFSET_INDEX_KIND.suffix, TIME_INDEX_KIND.suffix)
 MAX_SHOWN_RANGES = 10  # ranges of lost bytes in a message
-SPARE_BYTES = 1 << 20  # for indexes and directories
 
 
 @dataclass(slots=True)
@@ -89,15 +88,7 @@ class SalvageCommand:
     """One call of `salvage`."""
 
     run: CommandRun
-    decompression_limit: DecompressionLimit
-    jobs: int
-    index_interval_bytes: int
-    recovers_records: bool = False
-    """Recover readable records of damaged batches."""
-    includes_deleted: bool = False
-    """Also copy data that a broker marked as deleted."""
-    topic: str | None = None
-    """Topic name for the output; None to keep the partitions' own topics."""
+    options: SalvageOptions
     _source: SalvageSource = field(init=False)
     _n_missing_offsets: int = 0
     _has_unread_logs: bool = False
@@ -108,14 +99,15 @@ class SalvageCommand:
     _staging: StagingDirectory = field(init=False)
     _progress: Progress = field(init=False)
 
-    def salvage(self, source: str, destination: str) -> None:
+    def execute(self) -> None:
         """Salvage SRC into DST; raises UsageError, InputError, OutputError."""
+        run, source, destination = self.run, self.options.source, self.options.destination
+        run.set_result_type(SALVAGE_RESULT)
         check_source_and_destination(source, destination)
-        run = self.run
-        self._source = SalvageSource(run, self.includes_deleted)
+        self._source = SalvageSource(run, self.options.deleted)
         partitions = self._source.find_partitions(source)
-        if self.topic is not None:
-            partitions = self._source.rename_partitions(partitions, source, self.topic)
+        if self.options.topic is not None:
+            partitions = self._source.rename_partitions(partitions, source, self.options.topic)
         logs = [log for partition in partitions for log in (*partition.logs, *partition.other_logs)]
         if not logs:
             hint = " that could be read" if run.summary.n_unread_inputs else ""
@@ -123,7 +115,7 @@ class SalvageCommand:
                 hint += "; use --deleted to include .deleted logs"
             raise InputError(f"{format_display_name(source)}: no log segments{hint}")
         total_bytes = sum(map(file_size, logs))
-        require_free_space(destination, total_bytes + SPARE_BYTES)
+        require_free_space(destination, total_bytes)
         run.sink.begin_results(SALVAGE_RESULT)
         with (
             run.output.progress(total_bytes) as self._progress,
@@ -167,7 +159,9 @@ class SalvageCommand:
         if file.kind.reader is not None:
             findings = list(file.read_contents().findings)
         else:
-            findings = list(LogChecker(True, self.decompression_limit, 0).iter_findings(file))
+            findings = list(
+                LogChecker(True, self.options.decompression_limit, 0).iter_findings(file)
+            )
         try:
             if file.path.endswith(LEADER_EPOCH_CHECKPOINT):
                 read_valid_epoch_entries(file)
@@ -184,7 +178,7 @@ class SalvageCommand:
         for file in logs:
             with self.run.catch_input_errors():
                 range_by_path[file.path] = find_offset_range(
-                    file, self.decompression_limit, self._unreadable_parts
+                    file, self.options.decompression_limit, self._unreadable_parts
                 )
         self._has_unread_logs |= len(range_by_path) < len(logs)
         for other_log in partition.other_logs:
@@ -201,7 +195,7 @@ class SalvageCommand:
             self._staging,
             partition.output_directory,
             written_logs,
-            self.index_interval_bytes,
+            self.options.index_interval_bytes,
             offset_gaps,
         )
         self._report_gaps(partition, offset_gaps.intervals)
@@ -261,7 +255,10 @@ class SalvageCommand:
         logs = partition.logs
         written_logs: list[InputFile] = []
         salvager = Salvager(
-            self.decompression_limit, self.jobs, self.recovers_records, self._unreadable_parts
+            self.options.decompression_limit,
+            self.options.n_jobs,
+            self.options.records,
+            self._unreadable_parts,
         )
         empty_paths = {path for path, offset_range in range_by_path.items() if offset_range is None}
         for i, log in enumerate(logs):
@@ -292,7 +289,10 @@ class SalvageCommand:
     ) -> list[InputFile]:
         """Write the logs of a partition with batches out of order; returns the written logs."""
         salvager = Salvager(
-            self.decompression_limit, self.jobs, self.recovers_records, self._unreadable_parts
+            self.options.decompression_limit,
+            self.options.n_jobs,
+            self.options.records,
+            self._unreadable_parts,
         )
         scanned_logs: list[ScannedLog] = []
         results: list[FileResult] = []
@@ -332,7 +332,7 @@ class SalvageCommand:
         with suppress(InputError):
             for rebuilt_log in rebuild_files(
                 [log],
-                RebuildOptions(self.index_interval_bytes),
+                RebuildOptions(self.options.index_interval_bytes),
                 lambda _: None,
                 has_no_earlier_producers=True,
             ):

@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-import click
-
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import (
-    CommonOptions,
-    common_options,
-    index_interval_option,
-    parse_input_path,
-    parse_literal_path,
-    private_key_option,
-    validate_topic_name,
-)
+from kfmt_cli.options.common import InputOptions, index_interval_option, require_topic_name
+from kfmt_cli.options.declaration import argument, command_options, option
+from kfmt_cli.options.parameter_types import parse_input_path, parse_literal_path
 
 
-@grouped_command(name="salvage", short_help="Copy every undamaged batch into new logs.")
-@private_key_option
-@click.argument("source", metavar="SRC", type=parse_input_path)
-@click.argument("destination", metavar="DST", type=parse_literal_path)
-@click.option(
-    "--records",
-    is_flag=True,
-    help="Also keep readable records of damaged batches, re-encoded and marked with a header.",
+@command_options(
+    "salvage",
+    "Copy every undamaged batch into new logs.",
+    common=("lists_all", "format_", "table", "color", "jobs", "max_decompressed"),
+    writes_files=True,
 )
-@click.option(
-    "--deleted",
-    is_flag=True,
-    help="Also copy deleted data that a broker has not removed yet: directories marked -delete and "
-    "logs that end with .deleted.",
-)
-@click.option(
-    "--as",
-    "topic",
-    metavar="TOPIC",
-    callback=validate_topic_name,
-    help="Write SRC, partitions of one topic, under another topic's name: TOPIC-PARTITION in DST, "
-    "without partition.metadata and log start offsets.",
-)
-@index_interval_option("The topic's index.interval.bytes.")
-@common_options("all", "format", "color", "jobs", "max-decompressed")
-def salvage(
-    source: str,
-    destination: str,
-    records: bool,
-    deleted: bool,
-    topic: str | None,
-    index_interval_bytes: int,
-    common: CommonOptions,
-) -> None:
+class SalvageOptions(InputOptions):
     """Copy every undamaged batch of damaged logs into new logs, byte for byte.
 
     SRC is a log, a partition directory or a log directory and is never modified. DST must not
@@ -80,9 +44,26 @@ def salvage(
       kfmt salvage damaged_segments DST --records --json
       kfmt salvage sample_segments/kafka-3.9.1-broker1/orders-0 DST --as restored
     """
-    from kfmt_cli.commands.salvage.command import SALVAGE_RESULT, SalvageCommand
 
-    run = common.start_run(SALVAGE_RESULT, writes_files=True)
-    limit = common.decompression_limit
-    command = SalvageCommand(run, limit, common.jobs, index_interval_bytes, records, deleted, topic)
-    command.salvage(source, destination)
+    source: str = argument("SRC", type=parse_input_path)
+    destination: str = argument("DST", type=parse_literal_path)
+    records: bool = option(
+        default=False,
+        help="Also keep readable records of damaged batches, re-encoded and marked with a header.",
+    )
+    deleted: bool = option(
+        default=False,
+        help="Also copy deleted data that a broker has not removed yet: directories marked -delete "
+        "and logs that end with .deleted.",
+    )
+    topic: str | None = option(
+        "--as",
+        default=None,
+        metavar="TOPIC",
+        help="Write SRC, partitions of one topic, under another topic's name: TOPIC-PARTITION in "
+        "DST, without partition.metadata and log start offsets.",
+    )
+    index_interval_bytes: int = index_interval_option("The topic's index.interval.bytes.")
+
+    def __post_init__(self) -> None:
+        require_topic_name("--as", self.topic)

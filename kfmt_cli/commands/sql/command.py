@@ -1,202 +1,41 @@
-"""sql: runs SQL queries with DuckDB."""
+"""sql: answers queries about the files under some paths."""
 
 from __future__ import annotations
 
-import os
-import re
-import tempfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from queue import Empty, Queue
-from threading import Event, Thread
-from typing import Any
+from contextlib import closing
+from dataclasses import dataclass
 
-import duckdb
-import pyarrow as pa
-
-from kfmt_cli.arrow.columns.schema import arrow_schema
-from kfmt_cli.arrow.result_rows import result_row_type, result_rows
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.sql.log_dataset import LogDataset
-from kfmt_cli.commands.sql.sql_tables import ScanStatus, TableScan
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
-from kfmt_cli.core.urls import format_display_name
-from kfmt_cli.disk.path_resolution import read_private_key
-from kfmt_cli.errors import ExitCode, KfmtError, UsageError
-from kfmt_cli.execution.read_request import ReadRequest
-from kfmt_cli.render.sinks.sink import FileHeading
-from kfmt_cli.render.style import format_count
-from kfmt_cli.rows.columnar_rows import NestedRows
-from kfmt_cli.rows.table_types import TABLES
-
-ROWS_PER_BATCH = 2048  # rows, the size of DuckDB's own vectors
-MAX_QUEUED_BATCHES = 4  # batches that may wait to be written
-_DUCKDB_SETTINGS = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",  # Python variables are not tables
-    "temp_directory": os.path.join(tempfile.gettempdir(), f"kfmt-sql-{os.getpid()}"),  # noqa: PTH118
-}
-_ERROR_LOCATION = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
-_UNQUOTED_OFFSET = re.compile(r'(?<!")\boffset\b(?!")', re.IGNORECASE)
+from kfmt_cli.commands.python.read import require_existing_path
+from kfmt_cli.commands.sql.options import SqlOptions
+from kfmt_cli.commands.sql.sql_prompt import SqlPrompt
+from kfmt_cli.commands.sql.sql_session import SqlSession
+from kfmt_cli.disk.input_paths import reject_stdin
+from kfmt_cli.disk.path_resolution import prepare_listable_path
+from kfmt_cli.errors import ExitCode
 
 
 @dataclass(slots=True)
 class SqlCommand:
-    """Runs queries on the files under some paths, and shows the results."""
+    """One call of `sql`."""
 
     run: CommandRun
-    paths: tuple[str, ...]
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    connection: Any = field(init=False)
-    _scan_status: ScanStatus = field(init=False)
+    options: SqlOptions
 
-    def __post_init__(self) -> None:
-        self._scan_status, private_key = ScanStatus(), read_private_key()
-        self.connection = duckdb.connect(config=dict(_DUCKDB_SETTINGS))
-        self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-        for table_name, table_type in TABLES.items():
-            request = ReadRequest(
-                table_name,
-                self.paths,
-                decompression_limit=self.decompression_limit,
-                decodes_records=True,
-                private_key=private_key,
-            )
-            table_scan = TableScan(request, self._scan_status)
-            self.connection.register(
-                table_name,
-                LogDataset(arrow_schema(table_type.leaves), table_scan.iter_arrow_batches),
-            )
-
-    def run_statements(self, sql_text: str) -> None:
-        """Run statements and show their results; raises UsageError for a mistake in them."""
-        with _convert_duckdb_errors(sql_text):
-            statements = self.connection.extract_statements(sql_text)
-        for statement in statements:
-            self._run_statement(statement.query)
-
-    def _run_statement(self, query: str) -> None:
-        self._scan_status.stop_event.clear()
-        self._scan_status.n_errors_by_path.clear()
-        self._scan_status.input_error_messages.clear()
-        result_stream = self._iter_result(query)
-        try:
-            self._write_result(result_stream)
-        finally:
-            result_stream.close()
-            self._report_damage()
-
-    def _write_result(self, result_stream: Iterator[pa.Schema | pa.RecordBatch]) -> None:
-        schema = next(result_stream, None)
-        if schema is None or schema.names == ["Success"]:
-            return
-        row_type = result_row_type(schema)
-        writer = self.run.sink.begin_rows(FileHeading("", row_nouns=("row", "rows")), row_type)
-        self.run.sink.flush_texts()
-        for batch in result_stream:
-            nested_rows = NestedRows(result_rows(row_type, batch))
-            for output_chunk in writer.render(nested_rows, 0, len(nested_rows)):
-                self.run.output.write(output_chunk)
-        self.run.sink.write_line(writer.closing_text())
-        self.run.sink.flush_texts()
-
-    def _iter_result(self, query: str) -> Generator[pa.Schema | pa.RecordBatch, None, None]:
-        """The schema of the result, if it has one, and its rows.
-
-        A thread waits for DuckDB, so that Ctrl+C reaches Python. Closing the iterator interrupts
-        the query.
-        """
-        result_queue: Queue[Any] = Queue(MAX_QUEUED_BATCHES)
-        worker_done_event, has_result_ended = Event(), False
-
-        def run_query() -> None:
-            _queue_result(self.connection, query, result_queue)
-            worker_done_event.set()
-
-        worker = Thread(target=run_query, daemon=True)
-        with _convert_duckdb_errors(query):
-            try:
-                worker.start()  # inside `try`: Ctrl+C may come as soon as it has started
-                while not has_result_ended:
-                    queue_item = result_queue.get()
-                    has_result_ended = queue_item is None or isinstance(queue_item, BaseException)
-                    if isinstance(queue_item, BaseException):
-                        raise queue_item
-                    if queue_item is not None:
-                        yield queue_item
-            finally:
-                self._scan_status.stop_event.set()
-                while not worker_done_event.wait(0.05) and worker.ident is not None:
-                    if not has_result_ended:
-                        self.connection.interrupt()
-                    with suppress(Empty):
-                        result_queue.get_nowait()
-
-    def _report_damage(self) -> None:
-        """Report unreadable inputs and damage."""
-        for message in self._scan_status.input_error_messages:
-            self.run.report_input_error(message)
-        if n_errors_by_path := self._scan_status.n_errors_by_path:
-            self.run.output.raise_exit_code(ExitCode.FINDINGS)
-            errors_text = format_count(sum(n_errors_by_path.values()), "error")
-            message = (
-                f"{errors_text} in {format_count(len(n_errors_by_path), 'file')}, "
-                f"{format_display_name(next(iter(n_errors_by_path)))}"
-            )
-            ellipsis = ", …" if len(n_errors_by_path) > 1 else ""
-            self.run.sink.write_to_stderr(
-                f"kfmt: {message}{ellipsis}: only readable rows are returned; see the table "
-                "findings\n"
-            )
-
-    def close(self) -> None:
-        """Close the connection to DuckDB."""
-        self.connection.close()
-
-
-def _queue_result(connection: Any, query: str, result_queue: Queue[Any]) -> None:
-    """Put the schema and the batches of a result into a queue, then None; or an error."""
-    try:
-        relation = connection.sql(query)
-        if relation is not None:
-            reader = relation.to_arrow_reader(ROWS_PER_BATCH)
-            result_queue.put(reader.schema)
-            n_rows = 0
-            for batch in reader:
-                result_queue.put(batch)
-                n_rows += len(batch)
-            if not n_rows:  # the heading shows the columns of an empty result
-                result_queue.put(pa.RecordBatch.from_pylist([], schema=reader.schema))
-        result_queue.put(None)
-    except BaseException as error:
-        result_queue.put(error)
-
-
-@contextmanager
-def _convert_duckdb_errors(query: str) -> Iterator[None]:
-    """Convert DuckDB's errors; raises UsageError for mistakes in a query, otherwise KfmtError."""
-    try:
-        yield
-    except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
-        raise KfmtError(_format_duckdb_error(str(error))) from None
-    except (duckdb.Error, RuntimeError) as error:
-        message = _format_duckdb_error(str(error))
-        if message.startswith("Parser Error") and _UNQUOTED_OFFSET.search(query):
-            message += "; the column offset needs double quotes, as it is a keyword"
-        raise UsageError(message) from None
-
-
-def _format_duckdb_error(error_text: str) -> str:
-    """DuckDB's message on one line, with the location that it marks below the query."""
-    match = _ERROR_LOCATION.search(error_text)
-    location = ""
-    if match is not None:
-        column = len(match[3]) - len(f"LINE {match[1]}: ") + 1
-        location = f" (line {match[1]}"
-        location += ")" if match[2].startswith("...") else f", column {column})"
-        error_text = error_text[: match.start()]
-    error_text = error_text.partition("\n\nPlease try installing")[0]
-    lines = [line.strip().rstrip("!.") for line in error_text.splitlines() if line.strip()]
-    return "; ".join(lines) + location
+    def execute(self) -> ExitCode | None:
+        """Run the query, or the statements of standard input, on the existing paths; reports
+        missing ones. Raises UsageError."""
+        reject_stdin(*self.options.paths)
+        existing_paths = []
+        for path in self.options.paths:
+            with self.run.catch_input_errors():
+                existing_paths.append(require_existing_path(prepare_listable_path(path)))
+        if not existing_paths:
+            return ExitCode.UNREADABLE
+        session = SqlSession(self.run, tuple(existing_paths), self.options.decompression_limit)
+        with closing(session):
+            if self.options.query is None:
+                SqlPrompt(session).run()
+            else:
+                session.run_statements(self.options.query)
+        return None

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
-from contextlib import closing
-from typing import TYPE_CHECKING
 
-import click
-
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import CommonOptions, common_options, parse_input_path, private_key_option
 from kfmt_cli.core.urls import strip_file_scheme
-from kfmt_cli.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from kfmt_cli.commands.sql.command import SqlCommand
-
+from kfmt_cli.errors import UsageError
+from kfmt_cli.options.common import InputOptions
+from kfmt_cli.options.declaration import argument, command_options
+from kfmt_cli.options.parameter_types import parse_input_path
 
 _URL_PREFIX = re.compile(r"[\w+.-]+://")
 
 
-def _parse_query_or_path(argument: str) -> str:
+def _parse_query_or_path(argument_text: str) -> str:
     """A query if `is_query` says so; otherwise a parsed path."""
-    return argument if is_query(argument) else parse_input_path(argument)
+    return argument_text if is_query(argument_text) else parse_input_path(argument_text)
 
 
-def is_query(argument: str) -> bool:
+def is_query(argument_text: str) -> bool:
     """Whether an argument is a query: it contains white space, and is not an existing path."""
     return (
-        len(argument.split()) > 1
-        and not _URL_PREFIX.match(argument)
-        and not os.path.lexists(strip_file_scheme(argument))
+        len(argument_text.split()) > 1
+        and not _URL_PREFIX.match(argument_text)
+        and not os.path.lexists(strip_file_scheme(argument_text))
     )
 
 
-@grouped_command(short_help="Query disks in SQL, with DuckDB.")
-@click.argument(
-    "words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=_parse_query_or_path
+@command_options(
+    "sql",
+    "Query disks in SQL, with DuckDB.",
+    common=("format_", "table", "wide", "color", "max_decompressed"),
 )
-@private_key_option
-@common_options("format", "wide", "color", "max-decompressed")
-def sql(words: tuple[str, ...], common: CommonOptions) -> None:
+class SqlOptions(InputOptions):
     """Answer questions in SQL about records, batches, indexes and damage.
 
     The tables are records, batches, segments, index_entries, snapshot_records and findings
@@ -56,35 +49,22 @@ def sql(words: tuple[str, ...], common: CommonOptions) -> None:
       kfmt sql "from batches where size > 4000 order by size" sample_segments/kafka-3.9.1-broker1
       kfmt sql "select severity, file, message from findings" damaged_segments --format csv
     """
-    from importlib.util import find_spec
 
-    for package in ("duckdb", "pyarrow"):
-        if find_spec(package) is None:
-            raise UsageError(f"kfmt sql needs {package}: pip install 'kfmt-cli[sql]'")
-    from kfmt_cli.commands.sql.sql_prompt import SqlPrompt
+    words: tuple[str, ...] = argument("[QUERY] PATH...", nargs=-1, type=_parse_query_or_path)
 
-    query, paths = (words[0], words[1:]) if is_query(words[0]) else (None, words)
-    if not paths:
-        raise UsageError("PATH is missing: kfmt sql QUERY PATH...")
-    with closing(_open_session(common, paths)) as session:
-        if query is None:
-            SqlPrompt(session).run()
-        else:
-            session.run_statements(query)
+    def __post_init__(self) -> None:
+        for package in ("duckdb", "pyarrow"):
+            if importlib.util.find_spec(package) is None:
+                raise UsageError(f"kfmt sql needs {package}: pip install 'kfmt-cli[sql]'")
+        if not self.paths:
+            raise UsageError("PATH is missing: kfmt sql QUERY PATH...")
 
+    @property
+    def query(self) -> str | None:
+        """The statements; None to read them from standard input."""
+        return self.words[0] if is_query(self.words[0]) else None
 
-def _open_session(common: CommonOptions, paths: tuple[str, ...]) -> SqlCommand:
-    """A session on the existing paths; reports missing ones. Exits if no path exists."""
-    from kfmt_cli.commands.python.read import require_existing_path
-    from kfmt_cli.commands.sql.command import SqlCommand
-    from kfmt_cli.disk.input_paths import reject_stdin
-    from kfmt_cli.disk.path_resolution import prepare_listable_path
-
-    reject_stdin(*paths)
-    run, existing_paths = common.start_run(), []
-    for path in paths:
-        with run.catch_input_errors():
-            existing_paths.append(require_existing_path(prepare_listable_path(path)))
-    if not existing_paths:
-        raise click.exceptions.Exit(ExitCode.UNREADABLE)
-    return SqlCommand(run, tuple(existing_paths), common.decompression_limit)
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths."""
+        return self.words if self.query is None else self.words[1:]

@@ -17,7 +17,7 @@ from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.table_types import TABLES
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.sql.command import SqlCommand
+    from kfmt_cli.commands.sql.sql_session import SqlSession
 
 FIRST_PROMPT, CONTINUATION_PROMPT = "sql> ", "  -> "
 SIGNAL_DELAY_SECONDS = 0.1  # seconds until Python should have seen an interrupt
@@ -28,7 +28,7 @@ PROMPT_HELP = "Statements end with ; – .tables, .schema NAME and .quit are com
 class SqlPrompt:
     """Reads statements and commands until the end of the input."""
 
-    session: SqlCommand
+    session: SqlSession
     is_terminal: bool = field(default_factory=lambda: sys.stdin is not None and sys.stdin.isatty())
     _incomplete_statement: str = ""
     """The lines of the incomplete statement."""

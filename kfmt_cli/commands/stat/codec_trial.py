@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.core.codecs.compress import COMPRESSION_LEVELS, COMPRESSORS, compress
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.errors import UsageError, unknown_name_error
 from kfmt_cli.log.block import BATCH_HEADER_BYTES
 from kfmt_cli.log.decompression import decompress_ahead
 from kfmt_cli.render.style import format_thousands
@@ -35,6 +37,22 @@ class CodecTrial:
     def label(self) -> str:
         """Its name on the command line, such as zstd:3."""
         return self.name if self.level is None else f"{self.name}:{self.level}"
+
+
+def parse_codec_trial(codec_text: str) -> CodecTrial:
+    """Parse CODEC[:LEVEL]; raises UsageError."""
+    codec_name, separator, level_text = codec_text.partition(":")
+    if codec_name not in COMPRESSORS:
+        raise unknown_name_error("codec", codec_name, COMPRESSORS)
+    if not separator:
+        return CodecTrial(codec_name)
+    level_range, level = COMPRESSION_LEVELS.get(codec_name), parse_int(level_text)
+    if level_range is None or level is None or level not in level_range:
+        levels_text = (
+            "none" if level_range is None else f"{level_range.start} to {level_range.stop - 1}"
+        )
+        raise UsageError(f"--what-if {codec_text}: {codec_name} supports levels {levels_text}")
+    return CodecTrial(codec_name, level)
 
 
 @dataclass(slots=True)

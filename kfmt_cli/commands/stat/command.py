@@ -12,17 +12,22 @@ from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.each_partition import LogStartReporter
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
-from kfmt_cli.commands.stat.codec_trial import CodecTrial, try_codecs
+from kfmt_cli.commands.stat.codec_trial import parse_codec_trial, try_codecs
 from kfmt_cli.commands.stat.disk_usage import partitions_by_directory, write_disk_usage
 from kfmt_cli.commands.stat.lines import detail_lines, iter_statistics_columns
 from kfmt_cli.commands.stat.log_processor import StatProcessor
+from kfmt_cli.commands.stat.options import (
+    BY_SEGMENT,
+    BY_TOPIC,
+    SORT_BY_NAME,
+    StatOptions,
+)
 from kfmt_cli.commands.stat.shape_totals import (
     LogShapeFactory,
     LogSummaryCache,
     ShapeTotals,
     create_shape_factory,
 )
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.times import now_ms
 from kfmt_cli.disk.directory_listing import file_size
 from kfmt_cli.disk.file_access import is_directory
@@ -35,7 +40,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.execution.item_processor import process_items
 from kfmt_cli.execution.processes import useful_process_count
 from kfmt_cli.execution.sampling import choose_byte_ranges, find_written_bytes, sample_log
-from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.log.summary.log_summary import LogSummary, create_no_shape
 from kfmt_cli.log.summary.statistics import LogStatistics
 from kfmt_cli.render.style import format_bytes, format_count
@@ -43,8 +48,6 @@ from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import LocationSource
 from kfmt_cli.rows.documents import STATISTICS_ROW, build_row
 
-STAT_LEVELS = BY_TOPIC, BY_PARTITION, BY_SEGMENT = "topic", "partition", "segment"
-SORT_BY_NAME = "name"
 MIN_NAME_WIDTH = 24  # columns; a longer name gets its own line if others need the space
 _SAMPLED_MEMBERS = (
     *("batches", "records", "producers", "transactional_batches", "control_batches"),
@@ -68,24 +71,9 @@ class StatCommand:
     """One call of `stat`."""
 
     run: CommandRun
-    row_levels: tuple[str, ...] = (BY_PARTITION,)
-    """Levels of rows; people see the first."""
-    deep: bool = False
-    """Also read records."""
-    codec_trials: tuple[CodecTrial, ...] = ()
-    """Codecs to try."""
-    shows_histograms: bool = False
-    """Also show people the distribution of batches."""
-    jobs: int = 1
-    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    selection: SelectionOptions = field(default_factory=SelectionOptions)
-    """The selection to count."""
-    sample_bytes: int | None = None
-    """Bytes to read as a sample; None to read everything."""
-    sort_key: str = SORT_BY_NAME
-    """Sort key of rows: name, or a count, largest first."""
-    shows_shapes: bool = False
-    """Show log shapes: the distribution over time and more."""
+    options: StatOptions
+    extra_levels: tuple[str, ...] = ()
+    """Levels of further rows, which people do not see."""
     first_mapped_files: frozenset[str] | None = None
     """With plot: the files whose logs get segment maps first; None for no maps."""
     log_summaries: LogSummaryCache = field(default_factory=LogSummaryCache)
@@ -98,19 +86,22 @@ class StatCommand:
     """Current time in milliseconds."""
     _sample_note: str = ""
 
+    def execute(self) -> None:
+        """Show the statistics of everything under some paths."""
+        self.show_paths(self.options.paths)
+
     def show_paths(self, paths: Sequence[InputPath | str]) -> None:
         """Show the statistics of everything under some paths."""
-        run = self.run
-        accepts_stdin = (
-            not self.codec_trials and not self.selection.needs_logs and self.sample_bytes is None
-        )
+        run, options = self.run, self.options
+        selection_options, is_sample = options.selection_options, options.sample is not None
+        codec_trials = tuple(map(parse_codec_trial, options.what_if))
+        accepts_stdin = not codec_trials and not selection_options.needs_logs and not is_sample
         partitions = find_partitions(
             paths, run.report_input_error, run.sink.write_to_stderr, accepts_stdin=accepts_stdin
         )
         logs = list(self._iter_selected_logs(partitions))
         files = [file for _, file, _ in logs]
         sizes = [file_size(file) for file in files]
-        is_sample = self.sample_bytes is not None
         summaries = self._sample_logs(files) if is_sample else self._summarize_logs(logs, sizes)
         statistics_by_part: dict[tuple[StatSubject, str], LogStatistics] = {}
         directories_by_topic: dict[str | None, set[str]] = {}
@@ -125,8 +116,9 @@ class StatCommand:
                     location_by_column(partition.name, LocationSource.PARTITION)["log_dir"]
                     or os.curdir
                 )
+                levels = options.by, *self.extra_levels
                 for subject in dict.fromkeys(
-                    _statistics_subject(level, partition, log_file) for level in self.row_levels
+                    _statistics_subject(level, partition, log_file) for level in levels
                 ):
                     statistics_by_part.setdefault(
                         (subject, partition.name), LogStatistics()
@@ -137,7 +129,7 @@ class StatCommand:
                 shape_totals.add_log(partition, log_file, summary)
         statistics_by_subject = _merge_partitions(statistics_by_part)
         self._write_rows(statistics_by_subject, directories_by_topic)
-        if self.shows_shapes:
+        if self.options.plot:
             shape_totals.write_shapes(self.run.sink)
         if self._sample_note:
             self.run.sink.write_hint(self._sample_note)
@@ -145,9 +137,9 @@ class StatCommand:
             count_text = format_count(n_damaged, "batch was", "batches were")
             reason = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
             self.run.sink.write_to_stderr(f"{count_text} not decoded: {reason}\n")
-        if not self.selection and self.sample_bytes is None:
+        if not selection_options and not is_sample:
             self._write_disk_usage(paths, partitions, has_rows=len(statistics_by_subject) > 1)
-        try_codecs(run, self.codec_trials, partitions, self.decompression_limit, self.trial_bytes)
+        try_codecs(run, codec_trials, partitions, options.decompression_limit, self.trial_bytes)
 
     def _write_disk_usage(
         self, paths: Sequence[InputPath | str], partitions: list[Partition], *, has_rows: bool
@@ -186,12 +178,12 @@ class StatCommand:
             if numbers is None
         ]
         processor = StatProcessor(
-            self.deep,
-            self.decompression_limit,
-            shape_factory if self.shows_shapes else create_no_shape,
+            self.options.deep,
+            self.options.decompression_limit,
+            shape_factory if self.options.plot else create_no_shape,
         )
         log_outcomes = process_items(
-            processor, sized_tasks, useful_process_count(self.jobs, sum(log_sizes))
+            processor, sized_tasks, useful_process_count(self.options.n_jobs, sum(log_sizes))
         )
         remaining_results = zip(sized_tasks, log_outcomes, strict=True)
         for cached_summary in cached_summaries:
@@ -205,7 +197,7 @@ class StatCommand:
     def _sample_logs(self, logs: list[InputFile]) -> Iterator[LogSummary | InputError]:
         """The statistics of each log from a sample, or the error if it is unreadable."""
         written_sizes = list(map(find_written_bytes, logs))
-        byte_ranges = choose_byte_ranges(written_sizes, self.sample_bytes or 0)
+        byte_ranges = choose_byte_ranges(written_sizes, self.options.sample or 0)
         ranges_by_log = {
             i: list(log_ranges)
             for i, log_ranges in groupby(byte_ranges, key=lambda byte_range: byte_range.log_index)
@@ -236,7 +228,7 @@ class StatCommand:
             start_notes.report_partition_start(partition)
             with self.run.catch_input_errors():
                 selection = resolve_selection(
-                    self.selection, partition.logs, self.decompression_limit
+                    self.options.selection_options, partition.logs, self.options.decompression_limit
                 )
                 for log_file in selection.select_logs(partition.logs):
                     yield partition, log_file, selection
@@ -253,8 +245,8 @@ class StatCommand:
             (subject, statistics.total_estimate())
             for subject, statistics in statistics_by_subject.items()
         ]
-        if self.sort_key != SORT_BY_NAME:
-            subject_statistics.sort(key=lambda row: -getattr(row[1], self.sort_key))
+        if self.options.sort != SORT_BY_NAME:
+            subject_statistics.sort(key=lambda row: -getattr(row[1], self.options.sort))
         named_statistics = [
             (subject.file or str(subject.topic), statistics)
             for subject, statistics in subject_statistics
@@ -270,7 +262,7 @@ class StatCommand:
         has_old_magic = any(
             statistics.magics.keys() & {"0", "1"} for _, statistics in subject_statistics
         )
-        is_sample = self.sample_bytes is not None
+        is_sample = self.options.sample is not None
         table_columns = list(
             iter_statistics_columns(
                 share_total_bytes, is_sample=is_sample, has_old_magic=has_old_magic
@@ -278,12 +270,12 @@ class StatCommand:
         )
         table_rows = [*named_statistics, *named_totals]
         table = LineTable(
-            self.row_levels[0], table_rows, table_columns, sink.streams.theme, width, MIN_NAME_WIDTH
+            self.options.by, table_rows, table_columns, sink.streams.theme, width, MIN_NAME_WIDTH
         )
         for i, (subject, statistics) in enumerate(subject_statistics):
             lines = [] if i else [table.format_heading()]
             lines.append(table.format_line(named_statistics[i][0], statistics))
-            lines += detail_lines(statistics) if self.deep or self.shows_histograms else []
+            lines += detail_lines(statistics) if self.options.deep or self.options.histogram else []
             row = asdict(subject)
             if not subject.file:
                 log_directories = directories_by_topic[subject.topic]

@@ -16,12 +16,12 @@ from kfmt_cli.broker.partitioners import (
     GROUPS_TOPIC,
     compute_coordinator_partition,
 )
-from kfmt_cli.broker.state import REPLAYS, can_replay, create_replay
+from kfmt_cli.broker.state import create_replay
 from kfmt_cli.broker.state.replay import ReplayedState, StateRow, TopicReplay
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.state.internal_topics import InternalTopicPartition, find_internal_partitions
-from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.commands.state.options import StateOptions
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.urls import format_display_name
@@ -52,57 +52,12 @@ READ_OFFSET_COLUMN_BY_TYPE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StateSelection:
-    """Which state to show; raises UsageError for contradictory options."""
-
-    at_offset: int | None = None
-    """Replay records up to this offset, inclusive."""
-    since_offset: int | None = None
-    """Show changes after this offset."""
-    group: str | None = None
-    """Only rows about this group."""
-    topic: str | None = None
-    """Only rows about this topic."""
-    of_topic: str | None = None
-    """The topic of the files, if their directory is not named after it."""
-    shows_values: bool = False
-    """Show the values of connectors' settings that may be secrets."""
-
-    @property
-    def has_filter(self) -> bool:
-        """Whether the rows are limited to one group or topic."""
-        return self.group is not None or self.topic is not None
-
-    def iter_missing_messages(self) -> Iterator[str]:
-        """Messages for a group or topic that was not found."""
-        if self.group is not None:
-            partition_name = f"{GROUPS_TOPIC}-{compute_coordinator_partition(self.group)}"
-            hint = (
-                f"if {GROUPS_TOPIC} has {DEFAULT_INTERNAL_PARTITIONS} partitions, it is in "
-                f"{partition_name}"
-            )
-            yield f"group {self.group!r} is not in these partitions; {hint}"
-        if self.topic is not None:
-            yield f"topic {self.topic!r} is not in these partitions"
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for an unknown topic or contradictory offsets."""
-        if self.of_topic is not None and not can_replay(self.of_topic):
-            message = f"{self.of_topic!r} is not an internal topic"
-            raise UsageError(f"{message}; choose from {', '.join(REPLAYS)}")
-        at_offset, since_offset = self.at_offset, self.since_offset
-        if at_offset is not None and since_offset is not None and since_offset > at_offset:
-            raise UsageError(f"--since-offset {since_offset} is after --at-offset {at_offset}")
-
-
 @dataclass(slots=True)
 class StateCommand:
     """One call of `state`."""
 
     run: CommandRun
-    selection: StateSelection
-    decompression_limit: DecompressionLimit
+    options: StateOptions
     _n_rows_by_type: dict[str, int] = field(default_factory=dict)
     _n_replayed_records: int = 0
     _n_error_findings: int = 0
@@ -113,21 +68,20 @@ class StateCommand:
     _end_offset_by_partition: dict[tuple[str, str], int | None] = field(default_factory=dict)
     _topic_by_id_by_directory: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def show_paths(self, paths: tuple[str, ...]) -> None:
+    def execute(self) -> None:
         """Show the state of the topics under some paths; raises UsageError."""
-        selection = self.selection
+        options = self.options
         partitions = find_internal_partitions(
-            paths, selection.of_topic, self.run.report_input_error
+            options.paths, options.of_topic, self.run.report_input_error
         )
         self._log_directories = [path for path in paths if is_directory(path)]
-        if len(partitions) > 1 and (selection.at_offset, selection.since_offset) != (None, None):
+        if len(partitions) > 1 and (options.at_offset, options.since_offset) != (None, None):
             message = "--at-offset and --since-offset apply to a single partition"
             raise UsageError(f"{message}, but {len(partitions)} were given")
         self.show_partitions(partitions)
 
     def show_partitions(self, partitions: list[InternalTopicPartition]) -> None:
         """Show the state of some partitions."""
-        selection = self.selection
         self._log_directories += dict.fromkeys(
             partition.log_directory
             for partition in partitions
@@ -146,25 +100,38 @@ class StateCommand:
                 for row_type, rows in replayed_state.items():
                     self._write_rows(partition.name, row_type, list(rows.values()))
         has_rows = any(any(state.values()) for _, state in partition_states)
-        if selection.has_filter and partitions and not has_rows:
+        has_filter = self.options.group is not None or self.options.topic is not None
+        if has_filter and partitions and not has_rows:
             self.run.output.raise_exit_code(ExitCode.FINDINGS)
-            for message in selection.iter_missing_messages():
+            for message in self._iter_missing_messages():
                 self.run.sink.write_to_stderr(f"{message}\n")
+
+    def _iter_missing_messages(self) -> Iterator[str]:
+        """Messages for a group or topic that was not found."""
+        if (group := self.options.group) is not None:
+            partition_name = f"{GROUPS_TOPIC}-{compute_coordinator_partition(group)}"
+            hint = (
+                f"if {GROUPS_TOPIC} has {DEFAULT_INTERNAL_PARTITIONS} partitions, it is in "
+                f"{partition_name}"
+            )
+            yield f"group {group!r} is not in these partitions; {hint}"
+        if self.options.topic is not None:
+            yield f"topic {self.options.topic!r} is not in these partitions"
 
     # Computing the state.
 
     def _replay_selected_state(self, partition: InternalTopicPartition) -> ReplayedState:
         """The selected rows; with --since-offset, only changed ones and their changes."""
         current_state = self._replay_partition(
-            partition, self.selection.at_offset, reports_findings=True
+            partition, self.options.at_offset, reports_findings=True
         )
-        if self.selection.since_offset is not None:
+        if self.options.since_offset is not None:
             last_offset = self._last_replayed_offset
-            if self.selection.since_offset > last_offset:
-                message = f"--since-offset {self.selection.since_offset} is after the last record"
+            if self.options.since_offset > last_offset:
+                message = f"--since-offset {self.options.since_offset} is after the last record"
                 self.run.sink.write_to_stderr(f"{partition.name}: {message}, at {last_offset}\n")
             earlier_state = self._replay_partition(
-                partition, self.selection.since_offset, reports_findings=False
+                partition, self.options.since_offset, reports_findings=False
             )
             current_state = {
                 state_type: _find_changes(state_type, earlier_state[state_type], rows)
@@ -179,7 +146,7 @@ class StateCommand:
     ) -> ReplayedState:
         """The state of a partition after replaying the records up to an offset."""
         topic_replay = create_replay(partition.topic)
-        topic_replay.shows_secret_values = self.selection.shows_values
+        topic_replay.shows_secret_values = self.options.show_values
         collector = FindingCollector(self.run.max_findings)
         next_offset = 0
         for snapshot in partition.snapshots:
@@ -241,7 +208,7 @@ class StateCommand:
         is_undamaged = True
         with open_checked_log(file, read_ahead=False) as opened_log:
             for record_or_finding in iter_records_and_findings(
-                opened_log, self.decompression_limit
+                opened_log, self.options.decompression_limit
             ):
                 if isinstance(record_or_finding, Finding):
                     is_undamaged &= not is_error(record_or_finding)
@@ -354,8 +321,8 @@ class StateCommand:
     ) -> dict[StateRow, StateRow]:
         """The rows about the selected group and topic."""
         for filter_column, filter_value in (
-            ("group", self.selection.group),
-            ("topic", self.selection.topic),
+            ("group", self.options.group),
+            ("topic", self.options.topic),
         ):
             if filter_value is None:
                 continue
@@ -403,7 +370,7 @@ class StateCommand:
 
     @property
     def _shows_changes(self) -> bool:
-        return self.selection.since_offset is not None
+        return self.options.since_offset is not None
 
     def _write_rows(
         self,

@@ -4,46 +4,21 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli import completion
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
+from kfmt_cli.errors import UsageError
+from kfmt_cli.options import completion
+from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.declaration import command_options, option
 
 
-@grouped_command(name="state", short_help="Show groups, offsets and metadata from internal topics.")
-@paths_argument
-@click.option(
-    "--at-offset",
-    type=click.IntRange(min=0),
-    help="Show the state as of this offset, inclusive. Needs a single partition.",
+@command_options(
+    "state",
+    "Show groups, offsets and metadata from internal topics.",
+    common=(
+        *("wide", "format_", "table", "color", "strict"),
+        *("given_findings", "max_decompressed"),
+    ),
 )
-@click.option(
-    "--since-offset",
-    type=click.IntRange(min=0),
-    help="Show only changes after this offset, with old values.",
-)
-@click.option("--group", help="Only this group.")
-@click.option("--topic", help="Only this topic.")
-@click.option(
-    "--of-topic",
-    shell_complete=completion.complete_topics,
-    help="Name of the internal topic, if the directory is named differently.",
-)
-@click.option(
-    "--show-values",
-    is_flag=True,
-    help="Show the values of all connector settings, which may be secrets.",
-)
-@common_options("wide", "format", "color", "strict", "max-findings", "max-decompressed")
-def state(
-    paths: tuple[str, ...],
-    at_offset: int | None,
-    since_offset: int | None,
-    group: str | None,
-    topic: str | None,
-    of_topic: str | None,
-    show_values: bool,
-    common: CommonOptions,
-) -> None:
+class StateOptions(PathsOptions):
     """Show the current state held in internal topics: consumer groups and committed offsets,
     transactional ids, cluster metadata, share groups and remote segments, as well as the topics of
     Kafka Connect, MirrorMaker and schema registries.
@@ -65,8 +40,36 @@ def state(
       kfmt state sample_segments/kafka-3.9.1-broker1/__transaction_state-0 --json
       kfmt state sample_segments/kafka-3.9.1-connect/connect-status-0
     """
-    from kfmt_cli.commands.state.command import StateCommand, StateSelection
 
-    run = common.start_run()
-    selection = StateSelection(at_offset, since_offset, group, topic, of_topic, show_values)
-    StateCommand(run, selection, common.decompression_limit).show_paths(paths)
+    at_offset: int | None = option(
+        default=None,
+        type=click.IntRange(min=0),
+        help="Show the state as of this offset, inclusive. Needs a single partition.",
+    )
+    since_offset: int | None = option(
+        default=None,
+        type=click.IntRange(min=0),
+        help="Show only changes after this offset, with old values.",
+    )
+    group: str | None = option(default=None, help="Only this group.")
+    topic: str | None = option(default=None, help="Only this topic.")
+    of_topic: str | None = option(
+        default=None,
+        shell_complete=completion.complete_topics,
+        help="Name of the internal topic, if the directory is named differently.",
+    )
+    show_values: bool = option(
+        default=False,
+        help="Show the values of all connector settings, which may be secrets.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.of_topic is not None:
+            from kfmt_cli.broker.state import REPLAYS, can_replay
+
+            if not can_replay(self.of_topic):
+                message = f"{self.of_topic!r} is not an internal topic"
+                raise UsageError(f"{message}; choose from {', '.join(REPLAYS)}")
+        at_offset, since_offset = self.at_offset, self.since_offset
+        if at_offset is not None and since_offset is not None and since_offset > at_offset:
+            raise UsageError(f"--since-offset {since_offset} is after --at-offset {at_offset}")

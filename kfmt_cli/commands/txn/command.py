@@ -19,6 +19,7 @@ from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun, RowCells, chunk_rows
 from kfmt_cli.commands.each_partition import for_each_partition
 from kfmt_cli.commands.state.internal_topics import replay_log_records
+from kfmt_cli.commands.txn.options import TxnOptions
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.times import format_time
 from kfmt_cli.disk.directory_listing import DirectoryListing, list_directory
@@ -49,8 +50,7 @@ class TxnCommand:
     """One call of `txn`."""
 
     run: CommandRun
-    only_open: bool = False
-    """Show only open transactions, and for people only partitions that have some."""
+    options: TxnOptions
     shows_summary_first: bool = False
     """Show the summary before the transactions."""
     _coordinator_states_by_directory: dict[Path, CoordinatorStates] = field(default_factory=dict)
@@ -60,11 +60,11 @@ class TxnCommand:
     _n_skipped_partitions: int = 0
     """Number of partitions without transactions to show."""
 
-    def show_paths(self, paths: tuple[str, ...]) -> None:
+    def execute(self) -> None:
         """Show the transactions of every partition under some paths."""
-        for_each_partition(self.run, paths, self.show_partition, shows_progress=True)
+        for_each_partition(self.run, self.options.paths, self.show_partition, shows_progress=True)
         if self._n_skipped_partitions and not self._n_shown_partitions:
-            self.run.sink.write_hint(f"no {'open ' if self.only_open else ''}transactions")
+            self.run.sink.write_hint(f"no {'open ' if self.options.only_open else ''}transactions")
 
     def show_partition(self, partition: Partition) -> None:
         """Show the transactions of a partition, reading it once for open ones, then for others."""
@@ -75,7 +75,9 @@ class TxnCommand:
             count_by_outcome[transaction.outcome] += 1
         count_by_outcome[OPEN_TRANSACTION] = len(tracker.open_transaction_by_producer)
         n_selected_transactions = (
-            count_by_outcome[OPEN_TRANSACTION] if self.only_open else sum(count_by_outcome.values())
+            count_by_outcome[OPEN_TRANSACTION]
+            if self.options.only_open
+            else sum(count_by_outcome.values())
         )
         if not n_selected_transactions and sink.is_for_people and not partition.has_explicit_logs:
             self._n_skipped_partitions += 1
@@ -91,7 +93,7 @@ class TxnCommand:
             for transaction in open_transactions
         )
         ended_rows: Iterator[RowCells] = iter(())
-        if not self.only_open:
+        if not self.options.only_open:
             ended_transactions = self._iter_ended_transactions(
                 partition, TransactionTracker(), reports_findings=False
             )

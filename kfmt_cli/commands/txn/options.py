@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import click
-
-from kfmt_cli.cli.grouped_options import grouped_command
-from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
+from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.declaration import command_options, option
 
 
-@grouped_command(name="txn", short_help="Show transactions, open ones first.")
-@paths_argument
-@click.option("--open", "only_open", is_flag=True, help="Show only open transactions.")
-@common_options("wide", "format", "color", "strict", "max-findings")
-def txn(
-    paths: tuple[str, ...],
-    only_open: bool,
-    common: CommonOptions,
-) -> None:
+@command_options(
+    "txn",
+    "Show transactions, open ones first.",
+    common=("wide", "format_", "table", "color", "strict", "given_findings"),
+)
+class TxnOptions(PathsOptions):
     """Show the transactions in partitions: producer, offsets, records, duration, outcome.
 
     Open transactions come first. read_committed consumers are waiting for the one that
@@ -29,6 +24,5 @@ def txn(
       kfmt txn sample_segments/kafka-3.9.1-broker1/txn-0
       kfmt txn sample_segments/kafka-3.9.1-live --open
     """
-    from kfmt_cli.commands.txn.command import TxnCommand
 
-    TxnCommand(common.start_run(), only_open).show_paths(paths)
+    only_open: bool = option("--open", default=False, help="Show only open transactions.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +9,7 @@ from kfmt_cli.checks.log.checker import CheckOutcome, LogChecker, LogCheckResult
 from kfmt_cli.checks.partition.directory import DirectoryChecks
 from kfmt_cli.commands.command_run import CommandRun, RunEvent, iter_result_events
 from kfmt_cli.commands.verify_crc.log_processor import LogCheckProcessor
+from kfmt_cli.commands.verify_crc.options import VerifyCrcOptions
 from kfmt_cli.disk.directory_listing import (
     DirectoryListing,
     classify_file,
@@ -23,10 +23,11 @@ from kfmt_cli.disk.file_names import path_identity
 from kfmt_cli.disk.input_paths import resolve_paths
 from kfmt_cli.disk.kinds.kind import FileKind, InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND, LOG_KINDS
+from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.execution.item_processor import WorkOutcome, process_items
 from kfmt_cli.execution.processes import useful_process_count
-from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector
+from kfmt_cli.findings.finding import Finding, FindingCollector
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 
 LOG_RESULT = FileResultType(
@@ -49,14 +50,24 @@ class _FileGroup:
 class VerifyCrcCommand:
     """One call of `verify-crc`."""
 
-    log_checker: LogChecker
-    jobs: int = 1
-    """Number of processes."""
-    max_findings: int = MAX_FINDINGS
-    skipped_by_kind: Counter[str] = field(default_factory=Counter)
-    """Number of files in directories that are not checked, by kind."""
+    run: CommandRun
+    options: VerifyCrcOptions
+    _log_checker: LogChecker = field(init=False)
     _file_groups: list[_FileGroup] = field(default_factory=list)
     _file_sizes: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._log_checker = LogChecker(
+            self.options.deep, self.options.decompression_limit, self.options.n_jobs
+        )
+
+    def execute(self) -> ExitCode:
+        """Check every file under some paths; returns the exit code. Raises UsageError."""
+        self.run.set_result_type(LOG_RESULT)
+        if self.options.layout is not None:
+            kind = NOTES_LAYOUTS[self.options.layout][0]
+            return check_as_kind(self.run, kind, self.options.paths)
+        return self.run.run_task(self, self.options.paths)
 
     def find_files(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Find the files; yields unreadable inputs."""
@@ -69,7 +80,9 @@ class VerifyCrcCommand:
                 continue
             n_files = 0
             for directory in input_path.directories:
-                files = list(iter_input_files([directory], LOG_KINDS, self.skipped_by_kind))
+                files = list(
+                    iter_input_files([directory], LOG_KINDS, self.run.summary.skipped_counts)
+                )
                 n_files += len(files)
                 self._file_groups.append(_FileGroup(directory, files))
             if not input_path.listing_errors and not n_files:
@@ -94,9 +107,9 @@ class VerifyCrcCommand:
     ) -> Iterator[RunEvent]:
         """Check all files; yields findings and results in order."""
         files_and_sizes = zip(self._files, self._file_sizes, strict=True)
-        n_processes = useful_process_count(self.jobs, self.total_bytes)
+        n_processes = useful_process_count(self.options.n_jobs, self.total_bytes)
         check_outcomes = process_items(
-            LogCheckProcessor(self.log_checker), files_and_sizes, n_processes, on_progress
+            LogCheckProcessor(self._log_checker), files_and_sizes, n_processes, on_progress
         )
         explicit_files = (
             file for group in self._file_groups if group.directory is None for file in group.files
@@ -121,7 +134,7 @@ class VerifyCrcCommand:
             outcome = next(check_outcomes)
             result = self._create_result(file.name, _kind_name(file))
             if outcome is None:
-                finding_capture = ReturnCapture(self.log_checker.iter_findings(file, on_progress))
+                finding_capture = ReturnCapture(self._log_checker.iter_findings(file, on_progress))
                 yield from _iter_counted_findings(result, finding_capture)
                 check_result = finding_capture.value
             else:
@@ -151,7 +164,9 @@ class VerifyCrcCommand:
             yield result
 
     def _create_result(self, name: str, kind: str) -> FileResult:
-        return FileResult(LOG_RESULT, name, kind, findings=FindingCollector(self.max_findings))
+        return FileResult(
+            LOG_RESULT, name, kind, findings=FindingCollector(self.options.max_findings)
+        )
 
 
 def _iter_counted_findings(result: FileResult, findings: Iterable[Finding]) -> Iterator[Finding]:

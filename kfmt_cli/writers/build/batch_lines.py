@@ -37,7 +37,7 @@ from kfmt_cli.writers.build.open_partition import (
     require_increasing_base_offset,
     require_increasing_offsets,
 )
-from kfmt_cli.writers.build.options import BuildOptions
+from kfmt_cli.writers.build.options import BatchOptions
 from kfmt_cli.writers.build.unbatched_records import BatchPlan, record_offsets
 
 NO_TIMESTAMP_TYPE = "NoTimestampType"  # in a dump of magic 0
@@ -47,7 +47,7 @@ def plan_batches(
     batch_lines: Sequence[BatchLine],
     record_lines: Sequence[RecordLine],
     record_counts: IntArray,
-    build_options: BuildOptions,
+    build_options: BatchOptions,
     partition_state: PartitionBuildState,
 ) -> BatchPlan:
     """Plan the batches of batch lines; raises LineError. record_counts: the record lines of
@@ -85,7 +85,7 @@ def plan_more_records(
     batch_line: BatchLine,
     record_lines: Sequence[RecordLine],
     open_batch: OpenBatch,
-    build_options: BuildOptions,
+    build_options: BatchOptions,
     partition_state: PartitionBuildState,
 ) -> BatchPlan:
     """Plan more records of a batch line whose batches are already planned; raises LineError.
@@ -193,7 +193,7 @@ def _create_line_drafts(
     base_offsets: IntArray,
     records: RecordColumns,
     record_counts: IntArray,
-    options: BuildOptions,
+    options: BatchOptions,
 ) -> DraftTable:
     """The headers from the lines; missing fields are derived from the records."""
     drafts = DraftTable.zeros(len(batch_lines))
@@ -250,7 +250,7 @@ def _create_line_drafts(
     return drafts
 
 
-def _attribute_bits(line: BatchLine, options: BuildOptions) -> int:
+def _attribute_bits(line: BatchLine, options: BatchOptions) -> int:
     """The attributes as a signed 16-bit number; raises LineError.
 
     Named attributes override the bits of `raw`; options override both.
@@ -297,7 +297,7 @@ def _with_timestamp_type(attribute_bits: int, timestamp_type: int) -> int:
 
 
 def _set_producer_columns(
-    drafts: DraftTable, batch_lines: Sequence[BatchLine], options: BuildOptions
+    drafts: DraftTable, batch_lines: Sequence[BatchLine], options: BatchOptions
 ) -> None:
     drafts.producer_id = integer_column(batch_lines, "producer_id", -1)
     producer_epochs = integer_column(batch_lines, "producer_epoch", -1, 16)
@@ -312,7 +312,7 @@ def _set_producer_columns(
 def _set_base_sequences(
     drafts: DraftTable,
     record_counts: IntArray,
-    options: BuildOptions,
+    options: BatchOptions,
     partition_state: PartitionBuildState,
 ) -> None:
     """Assign sequence numbers to the records of the requested producer."""
@@ -335,7 +335,7 @@ def _require_valid_offset_deltas(rows: RecordTable, base_offsets: IntArray) -> N
 
 
 def _split_batches_to_bounds(
-    drafts: DraftTable, records: RecordColumns, batch_index: IntArray, options: BuildOptions
+    drafts: DraftTable, records: RecordColumns, batch_index: IntArray, options: BatchOptions
 ) -> tuple[DraftTable, RecordColumns]:
     """Split the batches that exceed the requested bounds; returns the headers and records."""
     assert options.explicit_bounds is not None

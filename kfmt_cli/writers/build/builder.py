@@ -24,7 +24,7 @@ from kfmt_cli.writers.build.batch_lines import plan_batches, plan_more_records
 from kfmt_cli.writers.build.json_columns import field_values
 from kfmt_cli.writers.build.jsonl import BatchLine, BuildLine, LineError, RecordLine, line_error
 from kfmt_cli.writers.build.open_partition import PartitionBuildState
-from kfmt_cli.writers.build.options import BuildOptions
+from kfmt_cli.writers.build.options import BatchOptions
 from kfmt_cli.writers.build.unbatched_records import BatchPlan, plan_unbatched_records
 from kfmt_cli.writers.rolling_writer import RollingWriter
 
@@ -77,7 +77,7 @@ def parse_target_file(line: BuildLine) -> TargetFile:
 class SegmentBuilder:
     """Builds batches from lines and passes them to a writer."""
 
-    options: BuildOptions
+    options: BatchOptions
     writer: RollingWriter
     target_topic: str | None = None
     """The topic for all records; None for the topics of the lines."""

@@ -11,7 +11,7 @@ DEFAULT_BATCH_BYTES = 16384
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOptions:
+class BatchOptions:
     """The options of `build` that determine batches. Options override lines."""
 
     magic: int | None = None

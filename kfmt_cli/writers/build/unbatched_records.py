@@ -25,7 +25,7 @@ from kfmt_cli.writers.build.batch_drafts import (
 from kfmt_cli.writers.build.json_columns import integer_column, parse_records
 from kfmt_cli.writers.build.jsonl import RecordLine, line_error
 from kfmt_cli.writers.build.open_partition import PartitionBuildState, require_increasing_offsets
-from kfmt_cli.writers.build.options import BuildOptions
+from kfmt_cli.writers.build.options import BatchOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class BatchPlan:
 
 def plan_unbatched_records(
     unbatched_lines: Sequence[RecordLine],
-    options: BuildOptions,
+    options: BatchOptions,
     partition_state: PartitionBuildState,
     open_batch: OpenBatch | None,
 ) -> BatchPlan:
@@ -107,7 +107,7 @@ def _first_records(records: RecordColumns, n_records: int) -> RecordColumns:
 
 
 def _producer_columns(
-    lines: Sequence[RecordLine], options: BuildOptions
+    lines: Sequence[RecordLine], options: BatchOptions
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """For each record: producer id, epoch, whether it is a control record and transactional."""
     n_lines = len(lines)

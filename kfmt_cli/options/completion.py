@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from kfmt_cli.core.lazy import import_object
+
 
 def complete_codes(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
@@ -18,9 +20,8 @@ def complete_pages(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Names of pages of `explain`."""
-    from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
-
-    page_names = [name for name in EXPLAIN_PAGES if name.startswith(incomplete)]
+    explain_pages = import_object("kfmt_cli.commands.explain.pages:EXPLAIN_PAGES")
+    page_names = [name for name in explain_pages if name.startswith(incomplete)]
     return complete_codes(context, parameter, incomplete) + page_names
 
 
@@ -28,9 +29,8 @@ def complete_formats(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Names of formats."""
-    from kfmt_cli.commands.format.command import iter_format_chapters
-
-    names = (layout.name for chapter in iter_format_chapters() for layout in chapter.layouts)
+    iter_chapters = import_object("kfmt_cli.commands.format.command:iter_format_chapters")
+    names = (layout.name for chapter in iter_chapters() for layout in chapter.layouts)
     return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 

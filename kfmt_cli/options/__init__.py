@@ -1,0 +1,1 @@
+"""The options of commands, each declared once, and those that commands share."""
