@@ -51,6 +51,21 @@ def unknown_name_error(noun: str, name: object, known_names: Iterable[str]) -> U
     return UsageError(f"no {noun} named {name!r}; choose from {', '.join(known_names)}")
 
 
+def similar_names_question(
+    name: str,
+    known_names: Iterable[str],
+    otherwise: str = "",
+    display: Callable[[str], str] = str,
+) -> str:
+    """The end of a message about an unknown name: a question that has the most similar known names,
+    or `otherwise`. display: how a name is shown."""
+    from difflib import get_close_matches
+
+    if similar_names := get_close_matches(name, list(known_names), 3, 0.6):
+        return f"; did you mean {' or '.join(map(display, similar_names))}?"
+    return otherwise
+
+
 class SessionError(KfmtError):
     """Spark did not start, or its workers cannot work."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from itertools import chain, islice
 
@@ -38,7 +37,7 @@ from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND, LOG_KINDS
 from kfmt_cli.disk.mounts import MOUNTS, SourceOpener
 from kfmt_cli.disk.path_resolution import is_tiered
 from kfmt_cli.disk.redpanda import REDPANDA_MESSAGE, is_redpanda_log
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.errors import InputError, UsageError, similar_names_question
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
@@ -98,14 +97,11 @@ def _require_topics(
         existing_topics = sorted(
             {topic for split in all_splits if (topic := split.topic_partition[0]) is not None}
         )
-        similar_topics = get_close_matches(missing_topics[0], existing_topics, 3, 0.6)
-        suggestion = (
-            f"; did you mean {' or '.join(map(format_display_name, similar_topics))}?"
-            if similar_topics
-            else ""
+        question = similar_names_question(
+            missing_topics[0], existing_topics, display=format_display_name
         )
         raise UsageError(
-            f"no topic {quote_content(missing_topics[0])} in the given paths{suggestion}"
+            f"no topic {quote_content(missing_topics[0])} in the given paths{question}"
         )
 
 

@@ -11,6 +11,7 @@ import platform
 import click
 
 from kfmt_cli import __version__
+from kfmt_cli.errors import similar_names_question
 
 EXIT_CODES_HELP = (
     "Exit codes: 0 clean; 1 findings of severity error, or a lookup found nothing; 2 usage error; "
@@ -69,11 +70,8 @@ class LazyCommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         command_name = args[0]
         if self.get_command(ctx, command_name) is None and not command_name.startswith("-"):
-            from difflib import get_close_matches
-
-            candidates = get_close_matches(command_name, MODULE_BY_COMMAND, 3, 0.6)
-            suggestion = f"; did you mean {' or '.join(candidates)}?" if candidates else ""
-            ctx.fail(f"no such command: {command_name!r}{suggestion}")
+            question = similar_names_question(command_name, MODULE_BY_COMMAND)
+            ctx.fail(f"no such command: {command_name!r}{question}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,13 +6,12 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.credentials import redact_credentials, strip_credentials
 from kfmt_cli.core.times import parse_time_ms
 from kfmt_cli.disk.tiered_keys import read_key_file
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import UsageError, similar_names_question
 from kfmt_cli.execution.read_request import (
     DEFAULT_ARROW_BATCH_ROWS,
     DEFAULT_MAX_SPLIT_BYTES,
@@ -182,9 +181,8 @@ def _canonical_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def _format_suggestions(unknown_name: str, known_names: Sequence[str]) -> str:
     """The end of a message about an unknown name: the nearest ones, or all."""
-    if candidates := get_close_matches(unknown_name, known_names, 2, 0.6):
-        return f"; did you mean {' or '.join(map(_documented_name, candidates))}?"
-    return f"; choose from {', '.join(map(_documented_name, known_names))}"
+    all_names = f"; choose from {', '.join(map(_documented_name, known_names))}"
+    return similar_names_question(unknown_name, known_names, all_names, _documented_name)
 
 
 def _documented_name(option_name: str) -> str:
@@ -221,9 +219,8 @@ def _parse_columns(options: Mapping[str, str], table_name: str) -> tuple[str, ..
     column_by_name = TABLES[table_name].leaf_by_name
     for i, column_name in enumerate(column_names):
         if column_name not in column_by_name:
-            candidates = get_close_matches(column_name, list(column_by_name), 2, 0.6)
-            suggestion = f"; did you mean {' or '.join(candidates)}?" if candidates else ""
-            raise UsageError(f"kfmt: table {table_name} has no column {column_name!r}{suggestion}")
+            question = similar_names_question(column_name, column_by_name)
+            raise UsageError(f"kfmt: table {table_name} has no column {column_name!r}{question}")
         if column_name in column_names[:i]:
             raise UsageError(f"kfmt: option columns has {column_name!r} twice")
     return column_names

@@ -48,6 +48,7 @@ from kfmt_cli.errors import (
     InputErrorHandler,
     UnreadableBytesError,
     UsageError,
+    similar_names_question,
 )
 from kfmt_cli.execution.item_processor import WorkOutcome, process_items
 from kfmt_cli.execution.processes import useful_process_count
@@ -465,15 +466,10 @@ def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], b
     code_names = finding_code_by_name() if shown_codes or hidden_codes else ()
     for code_name in sorted(shown_codes | hidden_codes):
         if code_name not in code_names:
-            from difflib import get_close_matches
-
-            similar_names = get_close_matches(code_name, code_names, 3, 0.6)
-            hint = (
-                f"did you mean {' or '.join(similar_names)}?"
-                if similar_names
-                else "run kfmt explain to list all"
+            question = similar_names_question(
+                code_name, code_names, "; run kfmt explain to list all"
             )
-            raise UsageError(f"no finding named {code_name!r}; {hint}")
+            raise UsageError(f"no finding named {code_name!r}{question}")
     return lambda code_name: (
         (not shown_codes or code_name in shown_codes) and code_name not in hidden_codes
     )

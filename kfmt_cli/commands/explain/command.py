@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 
 from kfmt_cli.commands.command_run import CommandRun
@@ -17,7 +16,7 @@ from kfmt_cli.commands.explain.options import ExplainOptions
 from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
 from kfmt_cli.commands.explain.pages.page import PageSpec, load_page_facts
 from kfmt_cli.core.integers import parse_int
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import UsageError, similar_names_question
 from kfmt_cli.findings.codes import CODES_BY_SUBJECT
 from kfmt_cli.findings.finding import FindingCode
 from kfmt_cli.options.parameter_types import parse_input_path
@@ -57,13 +56,11 @@ class ExplainCommand:
         names = tuple(map(str.lower, names))
         for name in names:
             if name not in titled_code_by_name and name not in EXPLAIN_PAGES:
-                candidates = get_close_matches(name, [*titled_code_by_name, *EXPLAIN_PAGES], 3, 0.5)
-                hint = (
-                    f"did you mean {', '.join(candidates)}?"
-                    if candidates
-                    else "run kfmt explain to list all"
+                known_names = [*titled_code_by_name, *EXPLAIN_PAGES]
+                question = similar_names_question(
+                    name, known_names, "; run kfmt explain to list all"
                 )
-                raise UsageError(f"no finding or topic named {name!r}; {hint}")
+                raise UsageError(f"no finding or topic named {name!r}{question}")
         for name in names:
             if name in EXPLAIN_PAGES:
                 self._show_mechanism(EXPLAIN_PAGES[name])

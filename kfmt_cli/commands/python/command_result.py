@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from html import escape
 from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from kfmt_cli.commands.command_run import CommandRun, Progress
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.errors import ExitCode, InputError, UsageError, similar_names_question
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.style import NO_COLOUR, Theme
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
@@ -147,13 +146,10 @@ def _require_row_types(type_name: str) -> tuple[RowType, ...]:
 
     types_by_name = variants_by_type_name()
     if type_name not in types_by_name:
-        close_matches = get_close_matches(type_name, types_by_name, 1)
-        hint = (
-            f"did you mean {close_matches[0]}?"
-            if close_matches
-            else "see docs/json.md for all types"
+        question = similar_names_question(
+            type_name, types_by_name, "; see docs/json.md for all types"
         )
-        raise UsageError(f"no row type named {type_name!r}; {hint}")
+        raise UsageError(f"no row type named {type_name!r}{question}")
     return types_by_name[type_name]
 
 
