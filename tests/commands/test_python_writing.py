@@ -4,6 +4,7 @@ command line."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tools.kafka import ROOT, SAMPLES
 DAMAGED = ROOT / "damaged_segments"
 FLIPPED = DAMAGED / "flipped-bit-0"
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
+LINES = SAMPLES / "hand-made.jsonl"
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -48,7 +50,7 @@ def test_rebuild_index_writes_what_the_command_writes(tmp_path: Path) -> None:
 
 def test_build_writes_what_the_command_writes(tmp_path: Path) -> None:
     from_function, from_command = tmp_path / "ours", tmp_path / "theirs"
-    lines = SAMPLES / "hand-made.jsonl"
+    lines = LINES
     answer = kfmt_cli.build(lines, from_function, compression="zstd", batch_records=2)
     result = kfmt("build", lines, from_command, "--compression", "zstd", "--batch-records", "2")
     assert int(answer.exit_code) == result.code == 0
@@ -69,10 +71,21 @@ def test_export_writes_what_the_command_writes(tmp_path: Path) -> None:
         kfmt_cli.export(ORDERS.parent, tmp_path / "lake")
 
 
+def test_export_notes_the_offsets_that_consumers_cannot_read(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
+    answer = kfmt_cli.export(tmp_path / "orders-0", tmp_path / "ours")
+    result = kfmt("export", tmp_path / "orders-0", "--to", tmp_path / "theirs", "--report", "json")
+    assert "300" in answer.notes[0]
+    assert [f"{note}\n" for note in answer.notes] == [*result.err.splitlines(keepends=True)]
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
         (lambda output: kfmt_cli.salvage(FLIPPED, output, topic="a/b"), "a topic name has"),
+        (lambda output: kfmt_cli.build(LINES, output, topic="a/b"), "a topic name has"),
         (
             lambda output: kfmt_cli.build(ORDERS, output, compresion="zstd"),
             "no option named 'compresion'",

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.explain.lines import (
-    format_code_line,
-    format_code_page,
-    format_mechanism_line,
-    format_mechanism_page,
-)
 from kfmt_cli.commands.explain.options import ExplainOptions
 from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
-from kfmt_cli.commands.explain.pages.page import PageSpec, load_page_facts
+from kfmt_cli.commands.explain.pages.page import PageSection, PageSpec, load_page_facts
 from kfmt_cli.core.integers import parse_int
 from kfmt_cli.errors import UsageError, similar_names_question
 from kfmt_cli.findings.codes import CODES_BY_SUBJECT
-from kfmt_cli.findings.finding import FindingCode
+from kfmt_cli.findings.finding import FindingCode, Severity
 from kfmt_cli.options.parameter_types import parse_input_path
-from kfmt_cli.render.style import format_count
+from kfmt_cli.render.finding import STYLE_BY_SEVERITY, wrap_labelled_text
+from kfmt_cli.render.style import Theme, format_count
 from kfmt_cli.rows.documents import CODE_ROW, EXPLAIN_PAGE_ROW, WHEEL_STEP_ROW
 from kfmt_cli.rows.types.finding_row import finding_code_members
+
+MEANING_BY_SEVERITY = {
+    Severity.ERROR: "bytes are lost, or a broker or its consumers fail on it; exit code 1",
+    Severity.WARNING: "a broker tolerates it, but you should know; exit code 1 with --strict",
+    Severity.NOTE: "for information, no action needed",
+}
 
 
 @dataclass(slots=True)
@@ -72,7 +75,7 @@ class ExplainCommand:
             for page in EXPLAIN_PAGES.values():
                 page_row: dict[str, object] = {"topic": page.name, "title": page.title}
                 sink.write_document(
-                    EXPLAIN_PAGE_ROW, page_row, format_mechanism_line(page, sink.streams.width)
+                    EXPLAIN_PAGE_ROW, page_row, _format_mechanism_line(page, sink.streams.width)
                 )
             codes_text = format_count(len(titled_codes), "kind")
             mechanisms_text = format_count(len(EXPLAIN_PAGES), "topic")
@@ -83,7 +86,7 @@ class ExplainCommand:
     def _show_code(self, title: str, code: FindingCode, shows_full_page: bool) -> None:
         sink = self.run.sink
         row = {**finding_code_members(code), "about": title, "meaning": code.meaning}
-        lines = (format_code_page if shows_full_page else format_code_line)(
+        lines = (_format_code_page if shows_full_page else _format_code_line)(
             code, sink.streams.theme, sink.streams.width
         )
         sink.write_document(CODE_ROW, row, lines)
@@ -97,7 +100,7 @@ class ExplainCommand:
         sink.write_document(
             EXPLAIN_PAGE_ROW,
             page_row,
-            format_mechanism_page(page, sections, sink.streams.theme, sink.streams.width),
+            _format_mechanism_page(page, sections, sink.streams.theme, sink.streams.width),
         )
         if page.name == "timing-wheel" and not sink.is_for_people:
             from kfmt_cli.commands.explain.pages.wheel import iter_timer_events
@@ -130,3 +133,50 @@ def _parse_duration_ms(text: str) -> int:
         if number is not None and number >= 0:
             return number * unit_ms
     raise UsageError(f"{text!r}: not a duration such as 20ms or 3s")
+
+
+def _format_code_line(code: FindingCode, theme: Theme, width: int | None) -> list[str]:
+    """A line in the list of codes."""
+    meaning_width = max((width or 1 << 20) - 12 - max(34, len(code.name)), 20)
+    meaning = textwrap.shorten(code.meaning, meaning_width, placeholder=" …")
+    severity = theme.paint(STYLE_BY_SEVERITY[code.severity], f"{code.severity.value:<7}")
+    return [f" {severity}  {code.name:<34} {meaning}\n"]
+
+
+def _format_code_page(code: FindingCode, theme: Theme, width: int | None) -> list[str]:
+    """The explanation of a kind of finding."""
+    severity = theme.paint(STYLE_BY_SEVERITY[code.severity], code.severity.value)
+    lines = [
+        f"{theme.paint('bold', code.name)}   {severity}: {MEANING_BY_SEVERITY[code.severity]}\n"
+    ]
+    for label, labelled_text in (("meaning", code.meaning), *code.consequences):
+        lines += [
+            f"{line}\n"
+            for line in wrap_labelled_text(labelled_text, width, label, margin_columns=2)
+        ]
+    return lines
+
+
+def _format_mechanism_line(page: PageSpec, width: int | None) -> list[str]:
+    """A line in the list of mechanisms."""
+    name_and_title = f"{page.name:<43} {page.title}"
+    return [
+        f"{line}\n"
+        for line in wrap_labelled_text(name_and_title, width, margin_columns=1, hanging_indent=45)
+    ]
+
+
+def _format_mechanism_page(
+    page: PageSpec, sections: Iterable[PageSection], theme: Theme, width: int | None
+) -> list[str]:
+    """A mechanism's page: wrapped sentences, and drawings printed verbatim."""
+    lines = [f"{theme.paint('bold', page.title)}\n"]
+    for section in sections:
+        lines.append("\n")
+        if isinstance(section, str):
+            lines += [
+                f"{line}\n" for line in wrap_labelled_text(section, width or 80, margin_columns=0)
+            ]
+        else:
+            lines += [f"  {line}\n" for line in section]
+    return lines

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.format.lines import draw_layout
 from kfmt_cli.commands.format.options import FormatOptions
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk.kinds import KINDS, classify_name
@@ -18,9 +17,14 @@ from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.kafka_messages import load_message_definitions, message_layout
 from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
-from kfmt_cli.render.style import format_count
+from kfmt_cli.render.style import Theme, format_count
 from kfmt_cli.rows.documents import FORMAT_FIELD_ROW, FORMAT_ROW
-from kfmt_cli.rows.types.format_entries import iter_format_entries, layout_field_row, layout_row
+from kfmt_cli.rows.types.format_entries import (
+    describe_size,
+    iter_format_entries,
+    layout_field_row,
+    layout_row,
+)
 from kfmt_cli.topics import DECODED_TOPICS, topic_message_types
 from kfmt_cli.topics.coordinator_records import KEY_HEADER_LAYOUT, VALUE_HEADER_LAYOUT
 from kfmt_cli.topics.enveloped_records import RECORD_ENVELOPE
@@ -140,7 +144,7 @@ class FormatCommand:
         for layout in [layout for name in names for layout in find_layouts(name)]:
             if sink.is_for_people:
                 sink.write_line(
-                    "".join(draw_layout(layout, sink.streams.theme, sink.streams.width))
+                    "".join(_draw_layout(layout, sink.streams.theme, sink.streams.width))
                 )
                 continue
             for format_entry in iter_format_entries(layout):
@@ -167,3 +171,35 @@ def _show_chapters(run: CommandRun) -> None:
     sink.write_hint(
         f"{format_count(n_formats, 'format')}; kfmt format NAME shows the fields of one"
     )
+
+
+def _draw_layout(layout: Layout, theme: Theme, width: int | None) -> Iterator[str]:
+    """Draw a format as a table with a wrapped last column."""
+    size_text = describe_size(layout)
+    yield theme.paint("bold", layout.name) + (f"   {size_text}" if size_text else "") + "\n"
+    yield from (f" {line}\n" for line in textwrap.wrap(layout.doc, (width or 100) - 2))
+    yield theme.paint("dim", f" Source: {layout.source}") + "\n\n"
+    format_entries = list(iter_format_entries(layout))
+    cells_by_title = {
+        "offset": ["" if entry.start is None else str(entry.start) for entry in format_entries],
+        "field": ["  " * (len(entry.path) - 1) + entry.path[-1] for entry in format_entries],
+        "type": [entry.bits or entry.type for entry in format_entries],
+        "versions": [entry.versions for entry in format_entries],
+    }
+    aligned_columns = []
+    for title, cells in cells_by_title.items():
+        if any(cells) or title in ("field", "type"):
+            column_width = max(map(len, (title, *cells)))
+            align_cell = str.rjust if title == "offset" else str.ljust
+            aligned_columns.append(
+                [title.ljust(column_width), *(align_cell(cell, column_width) for cell in cells)]
+            )
+    heading, *rows = map("  ".join, zip(*aligned_columns, strict=True))
+    indent_width = len(f" {heading}  ")
+    meaning_width = max((width or 120) - indent_width, 24)
+    yield theme.paint("bold", f" {heading}  meaning") + "\n"
+    for row, format_entry in zip(rows, format_entries, strict=True):
+        first_line, *more_lines = textwrap.wrap(format_entry.meaning, meaning_width) or [""]
+        yield f" {row}  {first_line}".rstrip() + "\n"
+        yield from (" " * indent_width + line + "\n" for line in more_lines)
+    yield "\n"
