@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import platform
+from typing import Any
 
 import click
 
@@ -56,20 +57,16 @@ class LazyCommandGroup(click.Group):
             return None
         from kfmt_cli.cli.click_command import create_command
 
-        module = importlib.import_module(f"kfmt_cli.commands.{MODULE_BY_COMMAND[cmd_name]}.options")
-        for declared in vars(module).values():
-            if isinstance(declared, click.Group) and declared.name == cmd_name:
-                return declared
-            spec = getattr(declared, "command_spec", None)
-            if spec is not None and spec.name == cmd_name:
-                return create_command(declared)
-        raise AssertionError(f"{module.__name__} has no options of {cmd_name}")
+        declaration = _load_declaration(cmd_name)
+        if isinstance(declaration, click.Group):
+            return declaration
+        return create_command(declaration)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         command_name = args[0]
-        if self.get_command(ctx, command_name) is None and not command_name.startswith("-"):
+        if command_name not in MODULE_BY_COMMAND and not command_name.startswith("-"):
             question = similar_names_question(command_name, MODULE_BY_COMMAND)
             ctx.fail(f"no such command: {command_name!r}{question}")
         return super().resolve_command(ctx, args)
@@ -78,11 +75,21 @@ class LazyCommandGroup(click.Group):
         for title, command_names in COMMANDS_BY_SECTION.items():
             help_rows = []
             for command_name in command_names:
-                command = self.get_command(ctx, command_name)
-                assert command is not None
-                help_rows.append((command_name, command.short_help or ""))
+                declaration = _load_declaration(command_name)
+                spec = getattr(declaration, "command_spec", declaration)
+                help_rows.append((command_name, spec.short_help))
             with formatter.section(title):
                 formatter.write_dl(help_rows)
+
+
+def _load_declaration(command_name: str) -> Any:
+    """The class of options of a command, or the group `pipeline`."""
+    module = importlib.import_module(f"kfmt_cli.commands.{MODULE_BY_COMMAND[command_name]}.options")
+    return next(
+        declaration
+        for declaration in vars(module).values()
+        if getattr(getattr(declaration, "command_spec", declaration), "name", "") == command_name
+    )
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, is_requested: bool) -> None:

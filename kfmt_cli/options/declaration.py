@@ -93,8 +93,11 @@ class CommandSpec:
     kw_only_default=True, frozen_default=True, field_specifiers=(option, argument, field)
 )
 def options_class(class_: type[T]) -> type[T]:
-    """Make a class of options, which several commands share."""
-    return dataclass(frozen=True, kw_only=True)(class_)
+    """Make a class of options, which several commands share.
+
+    mypy rejects assignments to its fields; methods that do so would cost time at each start.
+    """
+    return dataclass(kw_only=True, eq=False, repr=False)(class_)
 
 
 @dataclass_transform(

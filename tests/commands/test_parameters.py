@@ -100,6 +100,19 @@ def test_the_command_line_sets_the_fields_of_the_options_to_their_defaults(name:
         assert (field.default, field.default_factory) != (MISSING, MISSING)
 
 
+def test_defaults_of_rooms_below_are_those_of_the_options() -> None:
+    pytest.importorskip("pyarrow")
+    from kfmt_cli.arrow.export.lake_options import DEFAULT_LAKE_OPTIONS
+    from kfmt_cli.commands.convert.options import ConvertOptions
+    from kfmt_cli.commands.export.options import ExportOptions
+    from kfmt_cli.writers.build.batch_drafts import BatchBounds
+
+    options = ExportOptions(paths=("x",), to="x")
+    assert {name: getattr(options, name) for name in DEFAULT_LAKE_OPTIONS} == DEFAULT_LAKE_OPTIONS
+    convert_options = ConvertOptions(source="x", destination="x")
+    assert convert_options.batch_bytes == BatchBounds().max_bytes
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_options_have_names_of_their_fields_help_and_a_place_in_the_docs(name: str) -> None:
     page = (ROOT / "docs/commands.md").read_text()

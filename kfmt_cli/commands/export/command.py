@@ -68,16 +68,9 @@ class ExportCommand:
     def execute(self) -> ExitCode:
         """Export everything under some paths; raises UsageError, InputError, OutputError."""
         options = self.options
+        target_file_bytes = options.max_split_bytes or options.target_file_bytes
         self._lake_options = parse_lake_options(
-            {
-                "tables": options.tables,
-                "columns": options.columns,
-                "partition_by": options.partition_by,
-                "one_file_per_partition": options.one_file_per_partition,
-                "schema": options.schema,
-                "target_file_bytes": options.max_split_bytes or options.target_file_bytes,
-            },
-            options.file_format,
+            {**vars(options), "target_file_bytes": target_file_bytes}, options.file_format
         )
         paths = tuple(map(prepare_listable_path, options.paths))
         request = ReadRequest(
