@@ -119,11 +119,6 @@ def iter_parameters(
     class_: type[Any], is_included: Callable[[Field[Any]], bool] = lambda _: True
 ) -> Iterator[click.Parameter]:
     """Parameters of the command line for the fields of a class of options."""
-    created: set[CreateParameter] = set()
-    for field_ in fields(class_):
-        for create_parameter in (
-            field_.metadata.get(PARAMETERS_KEY, ()) if is_included(field_) else ()
-        ):
-            if create_parameter not in created:
-                created.add(create_parameter)
-                yield create_parameter(field_.name, field_.default)
+    for field_ in filter(is_included, fields(class_)):
+        for create_parameter in field_.metadata.get(PARAMETERS_KEY, ()):
+            yield create_parameter(field_.name, field_.default)
