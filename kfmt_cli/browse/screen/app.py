@@ -202,13 +202,13 @@ class BrowserApp(App[None]):
     def _show_file_entries(self, node: DiskNode) -> None:
         """Show the entries of a file that is not a log, as `kfmt dump` does."""
         from kfmt_cli.commands.dump.command import DumpCommand
+        from kfmt_cli.commands.dump.options import DumpOptions
 
         self.session.opened_node, self.session.opened_log = node, None
         self._show_text_pane()
         width = self._text_width
-        output = capture_output(
-            lambda run: DumpCommand(run, directory_kinds=None).dump_paths((node.path,)), width
-        )
+        options = DumpOptions(paths=(node.path,), jobs=1)
+        output = capture_output(lambda run: DumpCommand(run, options).execute(), width)
         self._show_output(output or "the file is empty", escape_unprintable(node.label))
 
     # The panes of text and of logs, one of which is on the screen.

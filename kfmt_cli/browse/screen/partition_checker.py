@@ -103,12 +103,12 @@ class PartitionChecker:
         if finding is None:
             return
         from kfmt_cli.commands.explain.command import ExplainCommand
+        from kfmt_cli.commands.explain.options import ExplainOptions
 
         code_name = finding.code.name
         output_columns = max(min(self._app.size.width - 10, 92), 40)
-        output = capture_output(
-            lambda run: ExplainCommand(run).show_pages((code_name,)), output_columns
-        )
+        options = ExplainOptions(names=(code_name,))
+        output = capture_output(lambda run: ExplainCommand(run, options).execute(), output_columns)
         view_state = ViewState(ViewKind.VIEW, command=("explain", code_name))
         page_lines: list[Text | str] = [
             Text(f" $ {format_command(view_state)}", style="bold"),

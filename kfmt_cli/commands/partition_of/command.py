@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 from kfmt_cli.broker.partitioners import (
     DEFAULT_INTERNAL_PARTITIONS,
+    EMPTY_KEY_AS_NULL_PARTITIONER,
     GROUPS_TOPIC,
+    PARTITIONERS,
     TRANSACTIONS_TOPIC,
     compute_coordinator_partition,
-    java_string_hash,
-)
-from kfmt_cli.broker.partitioners import (
-    EMPTY_KEY_AS_NULL_PARTITIONER,
-    PARTITIONERS,
     hash_to_partition,
+    java_string_hash,
 )
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.partition_of.options import PartitionOfOptions

@@ -74,7 +74,7 @@ class StateCommand:
         partitions = find_internal_partitions(
             options.paths, options.of_topic, self.run.report_input_error
         )
-        self._log_directories = [path for path in paths if is_directory(path)]
+        self._log_directories = [path for path in options.paths if is_directory(path)]
         if len(partitions) > 1 and (options.at_offset, options.since_offset) != (None, None):
             message = "--at-offset and --since-offset apply to a single partition"
             raise UsageError(f"{message}, but {len(partitions)} were given")
