@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.broker.version import MAX_FEATURE_LEVEL
+from kfmt_cli.broker.version import NEWEST_VERSION
 from kfmt_cli.formats import message_descriptions
 from kfmt_cli.formats.api_keys import APIS
 from tools import kafka
@@ -121,7 +121,7 @@ def api_changes(apis: list[Json]) -> Iterator[str]:
 def feature_changes(definitions: Json) -> Iterator[str]:
     """The levels of metadata.version that `broker/version.py` does not know, and all others."""
     for name, level in definitions["metadata_versions"]:
-        if level > MAX_FEATURE_LEVEL:
+        if level > NEWEST_VERSION.last_feature_level:
             yield f"metadata.version {name} = {level}"
     for feature, levels in definitions["features"].items():
         yield f"{feature} {levels[0][1]}–{levels[-1][1]}"

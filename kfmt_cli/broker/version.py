@@ -19,6 +19,10 @@ class KafkaVersion:
     """The release on which it was observed."""
     first_feature_level: int
     """The first feature level of its metadata.version."""
+    last_feature_level: int
+    """The last one, of which production clusters of this version have at most."""
+    known_feature_levels: tuple[int, int]
+    """The levels that it can read, with those of releases in preparation."""
     reads_base_offset: bool = True
     """A lookup reads the base offset of the batch that it finds, so a broker decompresses a wrapper
     of magic 0 or 1."""
@@ -29,17 +33,31 @@ class KafkaVersion:
     """A start checks both bytes of the version of an entry in a transaction index. If False, only
     the first."""
 
+    def find_level_problem(self, feature_level: int) -> str | None:
+        """Why a node of this version does not start with a level of metadata.version; None if it
+        does. Source: `org.apache.kafka.server.common.MetadataVersion.fromFeatureLevel`."""
+        first_level, last_level = self.known_feature_levels
+        if not first_level <= feature_level <= last_level:
+            return (
+                f"No MetadataVersion with feature level {feature_level}. Valid feature levels are "
+                f"from {first_level} to {last_level}."
+            )
+        if feature_level > self.last_feature_level:
+            return f"its last level is {self.last_feature_level}"
+        return None
+
 
 KAFKA_VERSIONS = (
-    KafkaVersion("3.9", "3.9.1", 21, reads_base_offset=False, searches_by_base_offset=False),
-    KafkaVersion("4.0", "4.0.0", 22, searches_by_base_offset=False),
-    KafkaVersion("4.1", "4.1.0", 26),
-    KafkaVersion("4.2", "4.2.0", 28),
-    KafkaVersion("4.3", "4.3.1", 30),
-    KafkaVersion("4.4", "4.4.0", 31, checks_all_of_aborted_version=True),
+    KafkaVersion(
+        *("3.9", "3.9.1", 21, 21, (-1, 23)), reads_base_offset=False, searches_by_base_offset=False
+    ),
+    KafkaVersion("4.0", "4.0.0", 22, 25, (7, 26), searches_by_base_offset=False),
+    KafkaVersion("4.1", "4.1.0", 26, 27, (7, 29)),
+    KafkaVersion("4.2", "4.2.0", 28, 29, (7, 30)),
+    KafkaVersion("4.3", "4.3.1", 30, 30, (7, 31)),
+    KafkaVersion("4.4", "4.4.0", 31, 33, (7, 34), checks_all_of_aborted_version=True),
 )
 OLDEST_VERSION, NEWEST_VERSION = KAFKA_VERSIONS[0], KAFKA_VERSIONS[-1]
-MAX_FEATURE_LEVEL = 33  # 4.4-IV2, the last feature level of the newest version
 METADATA_VERSION_FEATURE = "metadata.version"
 
 
@@ -87,7 +105,7 @@ def version_from_option(version_name: str) -> PredictedVersion:
 def version_from_feature_level(feature_level: int) -> PredictedVersion:
     """The version of a feature level of metadata.version; for an unknown level the nearest."""
     found = f"; the metadata log has {METADATA_VERSION_FEATURE} level {feature_level}"
-    if feature_level > MAX_FEATURE_LEVEL:
+    if feature_level > NEWEST_VERSION.last_feature_level:
         return PredictedVersion(NEWEST_VERSION, f"the newest that kfmt knows{found}")
     if feature_level < OLDEST_VERSION.first_feature_level:
         return PredictedVersion(OLDEST_VERSION, f"the oldest that kfmt knows{found}")

@@ -15,7 +15,6 @@ from kfmt_cli import check
 from kfmt_cli.broker.version import (
     DEFAULT_PREDICTED_VERSION,
     KAFKA_VERSIONS,
-    MAX_FEATURE_LEVEL,
     NEWEST_VERSION,
     OLDEST_VERSION,
     format_predicted_versions,
@@ -106,7 +105,7 @@ def test_levels_of_metadata_version() -> None:
     older = version_from_feature_level(OLDEST_VERSION.first_feature_level - 1)
     assert older.kafka_version is OLDEST_VERSION
     assert "oldest that kfmt knows" in older.reason
-    newer = version_from_feature_level(MAX_FEATURE_LEVEL + 1)
+    newer = version_from_feature_level(NEWEST_VERSION.last_feature_level + 1)
     assert newer.kafka_version is NEWEST_VERSION
     assert "newest that kfmt knows" in newer.reason
 
@@ -179,6 +178,35 @@ def test_the_metadata_log_decides_the_version(tmp_path: Path) -> None:
     shutil.rmtree(log_directory / "__cluster_metadata-0")
     output = kfmt("check", log_directory / "orders-0").out
     assert "for Kafka 3.9, the default" in " ".join(output.split())
+
+
+# The level of metadata.version of a cluster, and the oldest version that starts with it: observed
+# with nodes that are a broker and a controller, tests/interop/test_downgrades.py.
+@pytest.mark.parametrize(
+    ("level", "oldest"),
+    [(21, "3.9"), (25, "4.0"), (26, "4.1"), (27, "4.1"), (29, "4.2"), (30, "4.3"), (33, "4.4")],
+)
+def test_a_failed_downgrade_is_predicted(tmp_path: Path, level: int, oldest: str) -> None:
+    log_directory = tmp_path / "data"
+    shutil.copytree(BROKER, log_directory)
+    set_level(log_directory / "__cluster_metadata-0", level)
+    for version in NAMES:
+        reasons = start_reasons(log_directory, version)
+        assert (f"metadata.version has level {level}" in reasons) == (version < oldest), version
+
+
+def start_reasons(log_directory: Path, version: str) -> str:
+    """The reasons why a version does not start."""
+    result = kfmt("check", log_directory, "--kafka-version", version, "--json")
+    return "\n".join(row["reason"] or "" for row in result.of("broker_start"))
+
+
+def test_a_level_before_kraft_was_ready_stops_kafka_4(tmp_path: Path) -> None:
+    log_directory = tmp_path / "data"
+    shutil.copytree(BROKER, log_directory)
+    set_level(log_directory / "__cluster_metadata-0", 4)
+    assert "level 4" not in start_reasons(log_directory, "3.9")
+    assert "Valid feature levels are from 7 to 26." in start_reasons(log_directory, "4.0")
 
 
 def set_level(partition: Path, level: int) -> None:

@@ -74,6 +74,7 @@ class BrokerDirectories:
         self.metadata_end_offset_by_kind: dict[str, int] = {}
         self.is_metadata_log_failing = False
         self.foreign_owner: ForeignOwner | None = None
+        self._has_explicit_version = False
         self._offline_reasons: dict[tuple[str, str], str] = {}
         self._image_by_end_offset: dict[int | None, ClusterImage | None] = {}
 
@@ -93,13 +94,26 @@ class BrokerDirectories:
             failure for directory in self.directories for failure in directory.early_failures
         ]
         failures += self.directories[0].bootstrap_failures
+        failures += self._version_failures()
         if self.is_kraft:
             failures = [*find_directory_contradictions(self.directories), *failures]
         return failures
 
+    def _version_failures(self) -> Iterator[tuple[str, str]]:
+        """The level of metadata.version, if the version that the user named cannot start with it:
+        after a failed downgrade or too large a step."""
+        image = self._cluster_image(AFTER_CRASH) if self._has_explicit_version else None
+        level = None if image is None else image.level_by_feature.get(METADATA_VERSION_FEATURE)
+        version = self.predicted_version.kafka_version
+        if level is not None and (problem := version.find_level_problem(level)) is not None:
+            path = format_display_name(f"{self.directories[0].path}/{METADATA_LOG_NAME}")
+            found = f"{path}: {METADATA_VERSION_FEATURE} has level {level}"
+            yield path, f"{found}, which Kafka {version.name} does not support: {problem}"
+
     def set_predicted_version(self, explicit_version: PredictedVersion | None) -> None:
         """Set its version: the explicit one, else the metadata log's, else the default."""
-        image = None if explicit_version is not None else self._cluster_image(AFTER_CRASH)
+        self._has_explicit_version = explicit_version is not None
+        image = None if self._has_explicit_version else self._cluster_image(AFTER_CRASH)
         feature_level = (
             None if image is None else image.level_by_feature.get(METADATA_VERSION_FEATURE)
         )
