@@ -38,6 +38,7 @@ def replay_metadata_log(
     n_records += _replay_files(replay, directory.logs, read_errors, start_offset, end_offset)
     if not n_records and bootstrap_file is not None:
         _replay_files(replay, [bootstrap_file], read_errors, 0, None)
+    read_errors += _skipped_record_errors(directory, replay)
     return replay
 
 
@@ -56,7 +57,16 @@ def replay_undamaged_metadata(
             break
         replay.reset()
     _replay_files(replay, directory.logs, read_errors, start_offset, None, damage_errors)
+    damage_errors += _skipped_record_errors(directory, replay)
     return replay
+
+
+def _skipped_record_errors(directory: DirectoryListing, replay: TopicReplay) -> list[InputError]:
+    """An error if records of unknown types or versions were skipped: what they say is unknown."""
+    if not replay.skipped_kinds:
+        return []
+    message = next(replay.unknown_record_messages())
+    return [InputError(f"{directory.name}: {message}", file=directory.path)]
 
 
 def _replay_files(

@@ -199,6 +199,7 @@ def read_nodes(check_results: CheckResults, read_errors: list[InputError]) -> li
 
 
 def _read_cluster_image(node: ClusterNode, read_errors: list[InputError]) -> ClusterImage | None:
+    """The cluster in a node's metadata log; None without one, or if a part of it is unknown."""
     for log_directory in node.directories:
         for partition_replica in log_directory.replicas:
             if partition_replica.name == METADATA_LOG_NAME:
@@ -208,7 +209,9 @@ def _read_cluster_image(node: ClusterNode, read_errors: list[InputError]) -> Clu
                     if predicted_broker_start is not None
                     else None
                 )
-                return read_cluster_with_end(partition_replica.directory, read_errors, log_end)
+                n_previous_errors = len(read_errors)
+                image = read_cluster_with_end(partition_replica.directory, read_errors, log_end)
+                return image if len(read_errors) == n_previous_errors else None
     return None
 
 
