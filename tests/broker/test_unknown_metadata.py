@@ -1,5 +1,5 @@
-"""Records of the metadata log that came after kfmt: each command that uses the log says so, and does
-not judge by what it does not know."""
+"""Records of the metadata log that came after kfmt: each command that uses the log says so, and
+judges nothing by the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SKIPPED = "of an unknown type or version was skipped: type 99"
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """A log directory whose metadata log has a record of an unknown type after its last snapshot."""
+    """A log directory whose metadata log ends with a record of an unknown type."""
     directory = tmp_path / "disk"
     shutil.copytree(BROKER, directory)
     log = max(directory.glob("__cluster_metadata-0/*.log"))
