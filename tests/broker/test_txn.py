@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 from collections import Counter
@@ -226,6 +227,41 @@ def test_only_a_brokers_clock_shows_that_a_transaction_hangs(tmp_path: Path) -> 
     assert hanging_values(directory) == [None]  # it was open then, but since when?
     append_batch(log, marker, 20 * MINUTES)
     assert hanging_values(directory) == [True]
+
+
+def test_a_transaction_hangs_once_it_is_open_for_longer_than_the_longest_timeout(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "txn-0"
+    shutil.copytree(LIVE / "txn-0", directory)
+    log = max(directory.glob("*.log"))
+    marker = first_batch(LIVE / "txn-0" / f"{0:020}.log", control=True)
+    append_batch(log, marker, 0)
+    append_batch(log, marker, 15 * MINUTES)
+    assert hanging_values(directory) == [None]
+    append_batch(log, marker, 1)
+    assert hanging_values(directory) == [True]
+
+
+def test_check_calls_a_transaction_hanging_after_the_longest_timeout(tmp_path: Path) -> None:
+    def findings(open_for_ms: int) -> list[tuple[str, str]]:
+        lines = [
+            {"type": "batch", "base_offset": 0, "producer_id": 7, "producer_epoch": 0}
+            | {"base_sequence": 0, "attributes": {"transactional": True}},
+            {"type": "record", "offset": 0, "timestamp": 1000, "value": "a"},
+            {"type": "batch", "base_offset": 1},
+            {"type": "record", "offset": 1, "timestamp": 1000 + open_for_ms, "value": "b"},
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        directory = tmp_path / "t-0"
+        built = kfmt("build", "-", directory, "--force", stdin=text.encode())
+        assert built.code == 0, built.err
+        rows = kfmt("check", directory, "--json").of("finding")
+        return [(row["code"], row["message"].split(", ")[-1]) for row in rows]
+
+    assert findings(15 * MINUTES) == [("transaction-open", "900 s later")]
+    assert findings(15 * MINUTES + 1) == [("transaction-hanging", "900 s later")]
+    assert findings(-5) == [("transaction-open", "0 s later")]
 
 
 def test_a_damaged_timestamp_is_no_time(tmp_path: Path) -> None:

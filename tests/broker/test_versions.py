@@ -134,6 +134,19 @@ def look_up(files: Files, directory: Path, offset: int, *options: str) -> Row:
     return row
 
 
+@pytest.mark.parametrize("version", NAMES)
+@pytest.mark.parametrize("offset", [1499, 1500, 99_999])
+def test_a_lookup_beyond_the_last_offset_scans_all_batches_there_are(
+    version: str, offset: int, tmp_path: Path
+) -> None:
+    files = {file: data for file, data in sample(ORDERS).items() if file == name(1440)}
+    row = look_up(files, tmp_path, offset, "--kafka-version", version)
+    n_before = len(positions(files[name(1440)])) - 1 - (offset == 1499)
+    assert (row["batch"] is not None, row["n_scanned"]) == (offset == 1499, n_before)
+    assert [batch["base_offset"] for batch in row["scanned"]] == [1440, 1460, 1480][:n_before]
+    assert row["error"] is None
+
+
 @pytest.mark.parametrize(
     ("version", "offset", "is_found"),
     [

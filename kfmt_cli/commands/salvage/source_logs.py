@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path, PurePath
 
 from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT, LOG_START_CHECKPOINT
@@ -25,6 +26,14 @@ from kfmt_cli.render.style import escape_unprintable
 COPIED_KINDS = (META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND)
 COPIED_CHECKPOINTS = (LEADER_EPOCH_CHECKPOINT, LOG_START_CHECKPOINT)
 DELETED_DIRECTORY = "deleted"  # for a deleted partition whose topic exists again
+
+
+def _unused_directory(directory: PurePath, used_directories: set[str]) -> PurePath:
+    """Where to restore a deleted partition: elsewhere if its topic was created again, and in a
+    numbered directory if it was deleted several times."""
+    parents = chain(("", DELETED_DIRECTORY), (f"{DELETED_DIRECTORY}-{n}" for n in count(2)))
+    candidates = (directory.parent / parent / directory.name for parent in parents)
+    return next(candidate for candidate in candidates if str(candidate) not in used_directories)
 
 
 @dataclass(slots=True)
@@ -57,11 +66,9 @@ class SalvageSource:
             output_directory = PurePath(listing.relative_path)
             if marker == "delete" and self.includes_deleted and listing.path != source:
                 topic, partition_index = parse_topic_partition(directory_name)
-                output_directory = output_directory.with_name(f"{topic}-{partition_index}")
-                if str(output_directory) in output_directories:  # the topic was created again
-                    output_directory = (
-                        output_directory.parent / DELETED_DIRECTORY / output_directory.name
-                    )
+                output_directory = _unused_directory(
+                    output_directory.with_name(f"{topic}-{partition_index}"), output_directories
+                )
                 output_directories.add(str(output_directory))
             elif marker and listing.path != source:
                 reason = "marked by a broker as moved; name it as SRC to salvage it"
