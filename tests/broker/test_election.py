@@ -80,3 +80,13 @@ def test_sessions_expire_in_the_order_of_a_hash_table() -> None:
         order = predict_fencing_order(registered, (1, 2, 3), feature_level=level)
         assert sorted(order) == [1, 2, 3]
     assert predict_fencing_order(registered, (2,), feature_level=21) == [2]
+
+
+def test_without_a_broker_or_a_quorum_nobody_leads() -> None:
+    state = PartitionLeadership((1, 2, 3), (1, 2, 3), leader=1)
+    voters = ElectionRules(voters=frozenset({1, 2, 3}))
+    combined = ClusterBrokers(NOBODY, (1, 2, 3), voters)
+    assert leaders(combined, state, "1") == {NO_LEADER}
+    assert leaders(combined, state, "1,3") != {NO_LEADER}
+    (controller_only,) = predict_possible_leaders(brokers(1, 2, 3), state, NOBODY, [])
+    assert controller_only.leader == NO_LEADER

@@ -359,6 +359,40 @@ def test_a_replica_that_is_not_used_is_no_evidence_of_a_lost_end(is_excluded: bo
     assert is_leader_short == (not is_excluded)
 
 
+def test_evidence_of_a_lost_end_names_the_longest_of_the_others() -> None:
+    replicas = [
+        DiskReplica(i, i + 1, LogDirectory(), log_end=end) for i, end in enumerate((5, 7, 9, 6))
+    ]
+    registration = PartitionRegistration(
+        "t", 0, "", PartitionLeadership((1, 2, 3, 4), (1, 2, 3, 4), leader=1), 0, 0, ()
+    )
+    for order in (replicas, replicas[::-1]):
+        evidence = find_evidence(
+            registration,
+            order,
+            ReplicaBranches([ReplicaBranch(order)]),
+            OutcomePredictor(ClusterImage(), []),
+        )
+        (sentence,) = (text for text in evidence if "was the last leader" in text)
+        assert "its log ends at 5 and broker 3's at 9" in sentence
+
+
+def test_a_controller_alone_leaves_partitions_offline(tmp_path: Path) -> None:
+    directories = unpacked("c01-power-off", tmp_path)
+    for given in (directories, directories[1:]):
+        result = kfmt("replicas", *given, "--order", "100", "--json")
+        rows = result.of("start_order")
+        assert {(row["leader"], row["log_end_offset"]) for row in rows} == {(None, None)}
+        assert not any(row["lost_offsets"] for row in rows)
+
+
+def test_a_leader_without_a_replica_loses_every_offset() -> None:
+    replica = DiskReplica(0, 1, LogDirectory(), segment_fingerprints=[(0, 0, 9, 0)])
+    branches = ReplicaBranches([ReplicaBranch([replica])])
+    assert branches.offsets_lost_with(None) == [(0, 8)]
+    assert branches.offsets_returning_with(None) == []
+
+
 def test_a_replica_starts_at_the_lowest_of_its_logs(tmp_path: Path) -> None:
     source = SAMPLES / "kafka-3.9.1-broker1"
     shutil.copy(source / "meta.properties", tmp_path)

@@ -221,6 +221,9 @@ def predict_possible_leaders(
     offline_directory_nodes: the brokers whose replica the metadata assigns to a log directory that
     they do not have.
     """
+    stages = list(_merge_stages_until_quorum(cluster_brokers.rules, stages))
+    if not stages:  # no broker, or too few controllers: the old sessions expire
+        return [ElectionResult(NO_LEADER)]
     result_by_leader: dict[int, ElectionResult] = {}
     for event_plan in _iter_event_plans(cluster_brokers, stages, offline_directory_nodes):
         simulation = _ElectionSimulation(cluster_brokers, leadership, offline_directory_nodes)
@@ -250,10 +253,10 @@ def _iter_event_plans(
     stages: Sequence[StartStage],
     offline_directory_nodes: frozenset[int],
 ) -> Iterator[tuple[tuple[_StartEvent, ...], ...]]:
-    """The possible sequences of events of an order."""
+    """The possible sequences of events of an order, once there is a quorum of controllers."""
     event_plans: list[tuple[tuple[_StartEvent, ...], ...]] = [()]
     stale_brokers = set(cluster_brokers.fencing_order)
-    for stage in _merge_stages_until_quorum(cluster_brokers.rules, stages):
+    for stage in stages:
         event_sequences = dict.fromkeys(
             _iter_stage_events(
                 cluster_brokers, stage, frozenset(stale_brokers), offline_directory_nodes

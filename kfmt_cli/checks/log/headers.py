@@ -83,7 +83,7 @@ class HeaderCheck(PrecedingOffsetCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
         del records
         batches = run.batches
-        if not len(batches):
+        if not batches:
             return ()
         base_offsets, last_offsets = batches.base_offset, batches.last_offset
         range_last_offset = self.facts.get("last_offset")

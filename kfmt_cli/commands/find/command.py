@@ -250,7 +250,7 @@ class FindCommand:
                 [*batch_run.findings, *records.findings], self._finding_collector
             )
             for record_index in np.flatnonzero(record_mask(records)).tolist():
-                yield _match_cells(block, batch_index, search_method, records, record_index)
+                yield _match_cells(block, batch_index, search_method, (records, record_index))
 
     # By record conditions and by producer.
 
@@ -266,7 +266,7 @@ class FindCommand:
                     selection.record_mask(batch_run, records)
                 ).tolist():
                     batch_index = int(np.searchsorted(records.row_ends, record_index, side="right"))
-                    yield _match_cells(batch_run, batch_index, BY_SCAN, records, record_index)
+                    yield _match_cells(batch_run, batch_index, BY_SCAN, (records, record_index))
 
     def _iter_selected_batches(self, selection: Selection, segment: Segment) -> Iterator[RowCells]:
         for block in self._iter_all_blocks(segment):
@@ -286,16 +286,15 @@ def _match_cells(
     block: Block,
     batch_index: int,
     search_method: str,
-    records: RecordColumns | None = None,
-    record_index: int | None = None,
+    record: tuple[RecordColumns, int] | None = None,
 ) -> RowCells:
     """The row of a batch, or of a record in it."""
     batch = block.batches.row(batch_index)
     base_offset = batch.base_offset if batch.has_base_offset else None
     record_offset = record_position = None
     timestamp = batch.max_timestamp if batch.has_timestamp else None
-    if records is not None and record_index is not None:
-        rows = records.rows
+    if record is not None:
+        rows, record_index = record[0].rows, record[1]
         record_offset = int(rows.offset[record_index])
         record_position = (
             int(rows.position[record_index]) if rows.has_position[record_index] else None

@@ -144,7 +144,7 @@ class ReplicasCommand:
                 predictor.iter_outcomes(registration, replicas, branches, start_orders)
             )
             comparison.evidence = find_evidence(registration, replicas, branches, predictor)
-        elif predictor is not None and _is_in_newest_metadata(topic_partition, nodes):
+        elif _is_in_newest_metadata(topic_partition, nodes):
             comparison.outcomes = [PartitionOutcome(order) for order in start_orders]
             comparison.evidence = [_STRAY_MESSAGE]
         return comparison
