@@ -103,9 +103,7 @@ class _RetentionCheck:
                 deletable_at is not None
                 and deletable_at > self.now_ms + settings.effective_retention_ms + DAY_MS
             )
-            retention_reason = self._retention_reason(
-                segment_number, follows_retained=previous_retention is not None
-            )
+            retention_reason = self._retention_reason(segment_number)
             previous_retention = SegmentRetention(
                 segment, is_active, False, deletable_at, retention_reason, is_suspiciously_late
             )
@@ -182,7 +180,7 @@ class _RetentionCheck:
             return "it has not been copied to remote storage yet"
         return ""
 
-    def _retention_reason(self, segment_number: int, *, follows_retained: bool) -> str:
+    def _retention_reason(self, segment_number: int) -> str:
         """Why a segment is kept."""
         segment, settings = self.segments[segment_number], self.settings
         is_active = segment_number == len(self.segments) - 1
@@ -194,7 +192,7 @@ class _RetentionCheck:
             return "it is the active segment, which is empty"
         if blocking_reason := self._blocking_reason(segment_number):
             return blocking_reason
-        if follows_retained and self._has_expired(segment):
+        if self._has_expired(segment):
             return "it has expired, but an earlier segment is still retained"
         if settings.effective_retention_ms < 0:
             if settings.effective_retention_bytes < 0:

@@ -87,8 +87,10 @@ class CompressedFilesOverlay(OverlayTree):
         return None if local_path is None or Path(local_path).is_dir() else local_path
 
     def is_compressed_or_chunked(self, subpath: str) -> bool:
-        del subpath
-        return True
+        return OverlayTree.is_compressed_or_chunked(self, subpath) or any(
+            is_compressed_segment_name(entry.name)
+            for entry in OverlayTree.list_entries(self, subpath).files
+        )
 
     def problem_messages(self, subpath: str) -> list[str]:
         return [

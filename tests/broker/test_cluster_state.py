@@ -4,6 +4,7 @@ remove."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def of(rows: list[Row], kind: str, *names: str) -> list[list[Any]]:
     return [[row[name] for name in names] for row in rows if row["type"] == kind]
 
 
-def quota(entity: dict[str, str | None], value: float | None, name: str = "producer") -> Record:
+def quota(entity: Mapping[str, str | None], value: float | None, name: str = "producer") -> Record:
     """A quota; None removes it."""
     parts = [{"entity_type": kind, "entity_name": entity[kind]} for kind in entity]
     fields = {"entity": parts, "key": name, "value": value or 0.0, "remove": value is None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,26 @@ def test_a_batch_that_cannot_be_decompressed_comes_from_the_others(
     ).read_bytes()
     code, (row,), _ = merge(directories[0], "--to", tmp_path / "alone")
     assert (code, row["missing"]) == (1, [[500, 599]])
+
+
+@pytest.mark.parametrize("batch_index", [3, 7, 11])
+def test_of_a_cleaned_log_only_offsets_of_an_undecodable_batch_are_missing(
+    batch_index: int, tmp_path: Path
+) -> None:
+    """Here the last of a segment; not those of the batches that the cleaner removed."""
+    (log,) = (SAMPLES / "kafka-3.9.1-broker1/codec-zstd-0").glob("*.log")
+    data = undecodable(log.read_bytes(), batch_index)
+    batches = [data[start:end] for start, end in pairwise(positions(data))]
+    directory = tmp_path / "disk/t-0"
+    directory.mkdir(parents=True)
+    removed = {1, 3, 5, 7, 9} - {batch_index}
+    for first in (0, 4, 8):  # each batch has 100 offsets
+        kept = [batches[i] for i in range(first, first + 4) if i not in removed]
+        (directory / f"{first * 100:020}.log").write_bytes(b"".join(kept))
+    (directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 1200\n")
+    code, (row,), _ = merge(directory.parent, "--to", tmp_path / "to")
+    expected = [batch_index * 100, batch_index * 100 + 99]
+    assert (code, row["missing"]) == (1, [expected])
 
 
 def test_a_partition_without_an_undamaged_batch_is_named(tmp_path: Path) -> None:

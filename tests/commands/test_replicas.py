@@ -248,6 +248,13 @@ def start_order_ends(result: Done) -> list[tuple[object, ...]]:
     ]
 
 
+def test_nodes_are_named_by_their_role() -> None:
+    combined = [SAMPLES / f"kafka-3.9.1-broker{i}" for i in (1, 2)]
+    assert kfmt("replicas", *combined).out.startswith("2 directories: brokers 1, 2 · ")
+    separate = kfmt("replicas", archive(DAMAGED)).out
+    assert separate.startswith("4 directories: brokers 1, 2, 3, controller 100 · ")
+
+
 def test_a_registered_broker_whose_disk_was_not_given_is_named(tmp_path: Path) -> None:
     directories = unpacked("c01-power-off", tmp_path)
     message = "No directory of broker 1 was given"

@@ -164,6 +164,9 @@ def test_an_empty_answer() -> None:
         ("select 1\n from batches limt 1", 2, "(line 2, column 20)"),
         ("select * from recrds", 2, 'did you mean "records"'),
         ("select offset from records", 2, "offset needs double quotes"),
+        ('select "offset" frm records', 2, "Parser Error"),
+        ("select offset_of x y z from records", 2, "Parser Error"),
+        ("select 1 from records limit 1 offset 'x'", 2, "Conversion Error"),
         ("select 1; select 'x'::int", 2, "Could not convert string 'x' to INT32"),
         ("select * from 'https://example.com/x.csv'", 2, "requires the extension httpfs"),
         ("copy (select 1) to '/nowhere/x.csv'", 3, "/nowhere/x.csv"),
@@ -173,6 +176,7 @@ def test_a_mistake_is_one_line(query: str, code: int, message: str) -> None:
     result = kfmt("sql", query, BROKER)
     assert result.code == code
     assert message.lower() in result.err.lower()
+    assert ("needs double quotes" in result.err) == ("needs double quotes" in message)
     assert len(result.err.splitlines()) == 1
 
 

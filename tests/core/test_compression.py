@@ -12,6 +12,7 @@ import pytest
 import snappy
 import zstandard
 
+from kfmt_cli.core.codecs.compress import COMPRESSION_LEVELS, compress
 from kfmt_cli.core.codecs.decompress import (
     XERIAL_MAGIC,
     CompressionError,
@@ -138,6 +139,21 @@ def test_garbage_is_an_error(codec: str) -> None:
             continue  # a raw block of no bytes, with others after it, may be accepted or refused
         with pytest.raises(CompressionError):
             decompress(codec, data, LIMIT)
+
+
+def test_lz4_searches_longer_from_level_3() -> None:
+    default, *by_level = (
+        compress("lz4", UNCOMPRESSED, level=level) for level in (None, *COMPRESSION_LEVELS["lz4"])
+    )
+    assert by_level[0] == by_level[1] == default
+    assert all(len(compressed_data) < len(default) for compressed_data in by_level[2:])
+
+
+@pytest.mark.parametrize("codec", COMPRESSION_LEVELS)
+def test_levels_can_be_read(codec: str) -> None:
+    for level in COMPRESSION_LEVELS[codec][::5]:
+        compressed_data = compress(codec, UNCOMPRESSED, level=level)
+        assert decompress(codec, compressed_data, LIMIT) == UNCOMPRESSED
 
 
 def test_a_broken_frame_leaves_nothing_behind_for_the_next() -> None:

@@ -323,6 +323,36 @@ def test_a_batch_whose_offset_is_lost_is_not_kept(
             assert kfmt("check", output).code == 0
 
 
+@pytest.mark.parametrize("lost_page", [1, 4, 7])
+def test_salvage_reports_damage_beside_what_it_cannot_read(
+    lost_page: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not the bytes that it reads as zeros, such as those amid garbage."""
+    directory = Path(shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0"))
+    log = directory / f"{240:020}.log"
+    batches = kfmt("dump", log, "--json").of("batch")
+    lost = range(lost_page * PAGE, (lost_page + 1) * PAGE)
+    data = bytearray(log.read_bytes())
+    is_lost = [
+        row["position"] < lost.stop and lost.start < row["position"] + row["batch_length"] + 12
+        for row in batches
+    ]
+    for row in batches[::3]:
+        data[row["position"] + 90] ^= 1
+    garbage = bytes(range(200, 256)) * 250
+    log.write_bytes(data + garbage)
+    garbage_page = -(-(len(data) + 100) // PAGE) * PAGE
+    make_unreadable(
+        log, [(lost.start, lost.stop), (garbage_page, garbage_page + PAGE)], monkeypatch
+    )
+    result = kfmt("salvage", directory, tmp_path / "out", "--json")
+    assert [(row["code"], row["position"]) for row in result.of("finding")] == [
+        ("crc-mismatch", row["position"])
+        for row, batch_is_lost in zip(batches[::3], is_lost[::3], strict=True)
+        if not batch_is_lost
+    ]
+
+
 @pytest.mark.parametrize("options", [[], ["--records"]])
 def test_salvage_retains_the_start_of_a_truncated_compressed_log(
     options: list[str], tmp_path: Path

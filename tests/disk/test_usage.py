@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 from pathlib import Path
 
 from kfmt_cli.disk.usage import read_disk_usage
 from tests.support.samples import kfmt
 from tests.support.segments import write
-from tools.kafka import ROOT
+from tools.kafka import ROOT, SAMPLES
 
 
 def test_bytes_on_disk_are_the_blocks_of_each_file_once(tmp_path: Path) -> None:
@@ -35,3 +37,24 @@ def test_the_files_of_a_tiered_bucket_have_a_purpose() -> None:
     rows = kfmt("stat", ROOT / "tests/kept/aiven-1.0.0/plain", "--json").of("disk_usage")
     usage_by_purpose = {row["purpose"]: (row["files"], row["becomes"]) for row in rows}
     assert usage_by_purpose == {"logs": (2, None), "remote_storage": (4, None)}
+
+
+def test_only_the_logs_of_a_compressed_partition_are_not_counted_as_freed(tmp_path: Path) -> None:
+    """Their files have other sizes than those that retention deletes."""
+
+    def freed_now() -> object:
+        rows = kfmt("stat", tmp_path, "--json").of("disk_usage")
+        return next(row["freed_now"] for row in rows if row["purpose"] == "logs")
+
+    names = ("codec-lz4-0", "codec-none-0", "orders-0")
+    log_bytes = {}
+    for name in names:
+        shutil.copytree(SAMPLES / "kafka-3.9.1-broker1" / name, tmp_path / name)
+        log_bytes[name] = sum(log.stat().st_size for log in (tmp_path / name).glob("*.log"))
+    assert freed_now() == sum(log_bytes.values())
+    for name in names[:2]:
+        for log in (tmp_path / name).glob("*.log"):
+            log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+            log.unlink()
+        del log_bytes[name]
+        assert freed_now() == sum(log_bytes.values())

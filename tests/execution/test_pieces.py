@@ -64,6 +64,9 @@ def test_columns_return_the_splits_that_were_added(
 ) -> None:
     columns = FileSplits(splits)
     assert list(columns) == splits == [columns[i] for i in range(len(columns))]
+    assert columns == splits
+    assert columns != [*splits, *splits[:1], None]
+    assert columns != object()
     assert columns.n_bytes == sum(split.end - split.start for split in splits)
     indexes = data.draw(st.lists(st.sampled_from(range(len(splits)))) if splits else st.just([]))
     selected = columns.select_at(indexes)

@@ -37,7 +37,7 @@ def read(cuts: list[int]) -> list[tuple[list[int], SplitBoundary | None]]:
 @example(STARTS[1:4])
 def test_each_batch_is_in_one_split_and_an_empty_split_has_no_boundary(cuts: list[int]) -> None:
     results = read(cuts)
-    assert sum((batches for batches, _ in results), []) == STARTS[:-1]
+    assert [at for batches, _ in results for at in batches] == STARTS[:-1]
     for batches, boundary in results:
         assert (boundary is None) == (not batches)
         if boundary is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -41,6 +42,33 @@ def test_the_numbers_are_those_of_the_partition() -> None:
     assert f"txn-0 has {markers} control batches" in " ".join(page)
     (row,) = kfmt("explain", "transactions", "--json").of("topic")
     assert any("91 transactions have ended" in str(item) for item in row["parts"])
+
+
+@pytest.mark.parametrize(
+    ("page", "suffix", "line"),
+    [
+        ("offset-index", "index", r"^ *\d+   +\d+$"),
+        ("time-index", "timeindex", r"^ *\d{4}-\d\d-\d\d .*offset \d+$"),
+    ],
+)
+def test_an_index_page_shows_the_first_entries_of_the_first_index(
+    page: str, suffix: str, line: str, tmp_path: Path
+) -> None:
+    def shown(partition: Path) -> tuple[list[str], list[str]]:
+        text = kfmt("explain", page, partition).out
+        headings = re.findall(rf"\d+\.{suffix} of \S+ \d+ entries", " ".join(text.split()))
+        return headings, re.findall(line, text, re.M)
+
+    n_entries = len(kfmt("dump", ORDERS / f"{0:020}.{suffix}", "--json").rows)
+    heading, entry_lines = shown(ORDERS)
+    assert heading == [f"{0:020}.{suffix} of {ORDERS}, {n_entries} entries"]
+    assert len(entry_lines) == 5
+    shutil.copytree(ORDERS, tmp_path / "orders-0")
+    (tmp_path / "orders-0" / f"{0:020}.{suffix}").write_bytes(b"")
+    assert shown(tmp_path / "orders-0")[0][0].startswith(f"{240:020}.{suffix} of ")
+    for index in (tmp_path / "orders-0").glob(f"*.{suffix}"):
+        index.unlink()
+    assert shown(tmp_path / "orders-0") == ([], [])
 
 
 def test_of_many_segments_a_page_shows_the_first() -> None:

@@ -12,7 +12,7 @@ from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.types.batch import TIMESTAMP_TYPE_NAMES
-from kfmt_cli.writers.build.json_columns import BUILD_COLUMNS, HEADER_OVERHEAD_BYTES
+from kfmt_cli.writers.build.json_columns import BUILD_COLUMNS
 
 LOG_APPEND_TIME = TIMESTAMP_TYPE_NAMES.index("LogAppendTime")
 
@@ -54,12 +54,6 @@ def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
                 *column_buffers.append_column(_header_keys(header_items)),
                 *column_buffers.append_column(header_items.field("value")),
             ]
-        )
-        header_sizes = header_columns[1] + header_columns[3].clip(0) + HEADER_OVERHEAD_BYTES
-        header_ends = np.concatenate([[0], np.cumsum(header_sizes)])
-        record_table["header_bytes"] = (
-            header_ends[record_table.headers_first + header_counts]
-            - header_ends[record_table.headers_first]
         )
     return RecordColumns(
         column_buffers.to_bytes(), record_table, header_columns, np.zeros(0, np.int64)
