@@ -27,6 +27,7 @@ from tests.support.rebuild import with_crc
 from tests.support.samples import Row, kfmt
 from tests.support.segments import positions, with_bytes
 from tests.support.version_cases import LAST_WRAPPERS, undecodable
+from tools.kafka import SAMPLES
 from tools.observe import Files
 
 BROKER = ORDERS.parent
@@ -132,6 +133,19 @@ def look_up(files: Files, directory: Path, offset: int, *options: str) -> Row:
     result = kfmt("index-check", partition, "--lookup-offset", str(offset), "--json", *options)
     (row,) = result.of("lookup")
     return row
+
+
+@pytest.mark.parametrize("version", NAMES)
+@pytest.mark.parametrize("partition", ["v0-gzip-0", "v1-gzip-0"])
+def test_a_lookup_finds_the_wrapper_that_contains_the_offset(
+    partition: str, version: str, tmp_path: Path
+) -> None:
+    directory = SAMPLES / "kafka-2.8.2" / partition
+    files = {file.name: file.read_bytes() for file in directory.glob("*.log")}
+    rows = kfmt("dump", directory, "--records", "--json").of("record")
+    middle = rows[len(rows) // 2]
+    row = look_up(files, tmp_path, middle["offset"], "--kafka-version", version)
+    assert row["batch"]["position"] == middle["batch_position"]
 
 
 @pytest.mark.parametrize("version", NAMES)

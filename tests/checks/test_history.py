@@ -95,6 +95,7 @@ def test_equal_batches_have_equal_fingerprints(tmp_path: Path) -> None:
         != fingerprint("c-0", first)
     )
     assert fingerprint("d-0", first, has_fingerprints=False) is None
+    assert fingerprint("e-0", first, batch(1, 12)) != fingerprint("f-0", first, second)
 
 
 def test_a_batch_that_is_there_twice_stops_a_start_that_indexes_it(tmp_path: Path) -> None:

@@ -248,6 +248,26 @@ def start_order_ends(result: Done) -> list[tuple[object, ...]]:
     ]
 
 
+def test_offsets_below_a_high_watermark_were_acknowledged() -> None:
+    n_partly_acknowledged = 0
+    for name in NAMES:
+        result = replicas_result(name)
+        watermarks: dict[str, int] = {}
+        for row in result.of("replica"):
+            if row["high_watermark_checkpoint"] is not None:
+                watermarks[row["topic"]] = max(
+                    watermarks.get(row["topic"], 0), row["high_watermark_checkpoint"]
+                )
+        for row in result.of("start_order"):
+            last = watermarks.get(row["topic"], 0) - 1
+            expected = [
+                [first, min(end, last)] for first, end in row["lost_offsets"] if first <= last
+            ]
+            assert row["lost_acknowledged_at_least"] == expected
+            n_partly_acknowledged += expected not in ([], row["lost_offsets"])
+    assert n_partly_acknowledged
+
+
 def test_nodes_are_named_by_their_role() -> None:
     combined = [SAMPLES / f"kafka-3.9.1-broker{i}" for i in (1, 2)]
     assert kfmt("replicas", *combined).out.startswith("2 directories: brokers 1, 2 · ")

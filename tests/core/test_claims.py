@@ -87,6 +87,13 @@ def test_a_scratch_folder_of_a_session_is_removed_too(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
+def test_a_scratch_folder_that_may_not_be_locked_yet_is_kept(temporary: Path) -> None:
+    starting = temporary / "kfmt-abcd1234.new"
+    starting.mkdir()
+    with scratch_directory(""):
+        assert starting.exists()
+
+
 def test_a_scratch_folder_of_a_run_killed_before_it_locked_it_is_removed(temporary: Path) -> None:
     (temporary / "kfmt-abcd1234.new").mkdir()
     time.sleep(MIN_LEFTOVER_AGE_SECONDS)

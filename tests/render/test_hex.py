@@ -190,3 +190,15 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert kfmt("hex", ORDERS, "--offset", "99999").code == 1
     assert kfmt("hex", ORDERS, "--entry", "99999").code == 1
     assert kfmt("hex", ORDERS, "--position", "99999999").code == 1
+
+
+@pytest.mark.parametrize("n_bytes", [1, 16, 17, 61])
+def test_bytes_that_are_not_a_batch_may_be_fewer_than_its_header(
+    n_bytes: int, tmp_path: Path
+) -> None:
+    log = tmp_path / ORDERS.name
+    data = ORDERS.read_bytes()
+    log.write_bytes(data + data[:n_bytes])
+    result = kfmt("hex", log, "--position", str(len(data)))
+    assert result.code == 1
+    assert f"byte {len(data)}" in result.out + result.err
