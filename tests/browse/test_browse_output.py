@@ -37,3 +37,13 @@ def test_long_values_are_truncated_to_the_screen(width: int, tmp_path: Path) -> 
         start, ellipsis, size = line.partition("…")
         assert dumped_line.startswith(start.rstrip())
         assert (ellipsis, size) == (("", "") if width == 400 else ("…", "221"))
+
+
+def test_many_headers_are_truncated_to_the_screen(tmp_path: Path) -> None:
+    headers = ",".join(f'{{"key":"trace-{i}","value":"x"}}' for i in range(30))
+    line = f'{{"key":"k","value":"v","headers":[{headers}]}}\n'
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    assert kfmt("build", "-", log.parent, stdin=line.encode()).code == 0
+    (shown,) = without_ansi(selected_batch(log).render_record_lines(0, 1, 120))
+    assert len(shown) <= 120
+    assert shown.endswith("…")
