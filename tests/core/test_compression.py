@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import os
+import random
 import struct
 from pathlib import Path
 
@@ -26,8 +26,9 @@ from tests.support.rebuild import batch_of, record
 from tests.support.samples import kfmt
 from tests.support.segments import write
 
+_RANDOM = random.Random(7)
 UNCOMPRESSED = b"".join(
-    record(b"key-%d" % i, os.urandom(40) + b"value" * 40, i) for i in range(300)
+    record(b"key-%d" % i, _RANDOM.randbytes(40) + b"value" * 40, i) for i in range(300)
 )
 N_RECORDS = 300
 LIMIT = 64 << 20
