@@ -6,6 +6,7 @@ Source: `org.apache.kafka.common.record.FileRecords` (`searchForOffsetWithSize` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -33,6 +34,12 @@ class KafkaVersion:
     """A start checks both bytes of the version of an entry in a transaction index. If False, only
     the first."""
 
+    @property
+    def release(self) -> tuple[int, int]:
+        """Its name as numbers."""
+        major, _, minor = self.name.partition(".")
+        return int(major), int(minor)
+
     def find_level_problem(self, feature_level: int) -> str | None:
         """Why a node of this version does not start with a level of metadata.version; None if it
         does. Source: `org.apache.kafka.server.common.MetadataVersion.fromFeatureLevel`."""
@@ -59,6 +66,7 @@ KAFKA_VERSIONS = (
 )
 OLDEST_VERSION, NEWEST_VERSION = KAFKA_VERSIONS[0], KAFKA_VERSIONS[-1]
 METADATA_VERSION_FEATURE = "metadata.version"
+_VERSION_NAME = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,8 @@ class PredictedVersion:
 
     kafka_version: KafkaVersion
     reason: str
+    is_nearest: bool = False
+    """Whether it stands for another version, which kfmt does not know."""
 
     @property
     def json_members(self) -> dict[str, object]:
@@ -94,12 +104,20 @@ def format_predicted_versions(predicted_versions: Iterable[PredictedVersion]) ->
 DEFAULT_PREDICTED_VERSION = PredictedVersion(OLDEST_VERSION, "the default")
 
 
-def version_from_option(version_name: str) -> PredictedVersion:
-    """The version that the user named."""
-    return PredictedVersion(
-        next(version for version in KAFKA_VERSIONS if version.name == version_name),
-        "by --kafka-version",
-    )
+def version_from_option(version_name: str) -> PredictedVersion | None:
+    """The version that the user named, such as 4.2 or 4.2.1, or the nearest one; None for a name
+    that is not a version."""
+    match = _VERSION_NAME.fullmatch(version_name)
+    if match is None:
+        return None
+    requested_release = int(match[1]), int(match[2])
+    versions_by_release = {version.release: version for version in KAFKA_VERSIONS}
+    if requested_release in versions_by_release:
+        return PredictedVersion(versions_by_release[requested_release], "by --kafka-version")
+    earlier_releases = [release for release in versions_by_release if release < requested_release]
+    nearest_version = versions_by_release[max(earlier_releases, default=OLDEST_VERSION.release)]
+    reason = f"the nearest to {version_name} that kfmt knows"
+    return PredictedVersion(nearest_version, reason, is_nearest=True)
 
 
 def version_from_feature_level(feature_level: int) -> PredictedVersion:

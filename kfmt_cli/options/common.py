@@ -25,6 +25,7 @@ from kfmt_cli.options.declaration import (
 )
 from kfmt_cli.options.parameter_types import (
     ByteSizeType,
+    KafkaVersionType,
     TimeType,
     parse_input_path,
 )
@@ -197,19 +198,20 @@ def kafka_version_option() -> str | None:
     return option(
         "--kafka-version",
         default=None,
-        type=click.Choice([version.name for version in KAFKA_VERSIONS]),
+        type=KafkaVersionType([version.name for version in KAFKA_VERSIONS]),
         help="The broker's version, for predictions. [default: metadata.version in the metadata "
         f"log, {OLDEST_VERSION.name} without one]",
     )
 
 
 def predicted_version(name: str | None) -> PredictedVersion | None:
-    """The version that the user named; raises UsageError for an unknown one."""
+    """The version that the user named, or the nearest; raises UsageError if it is no version."""
     if name is None:
         return None
-    if name not in [version.name for version in KAFKA_VERSIONS]:
-        raise UsageError(f"Kafka version {name!r} is not supported")
-    return version_from_option(name)
+    version = version_from_option(name)
+    if version is None:
+        raise UsageError(f"{name!r} is not a version of Kafka, such as 4.2")
+    return version
 
 
 def all_files_option() -> bool:

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kfmt_cli.broker.version import version_from_option
 from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.urls import normalize_path, strip_file_scheme
 
 if TYPE_CHECKING:
     _IntType = click.ParamType[int]
+    _TextChoice = click.Choice[str]
 else:  # not generic in every version of click
     _IntType = click.ParamType
+    _TextChoice = click.Choice
 
 
 class ByteSizeType(_IntType):
@@ -33,6 +36,13 @@ class ByteSizeType(_IntType):
         if number is None or number < 1:
             self.fail(f"{value!r} is not a size (examples: 1048576, 64M, 1G)", param, ctx)
         return number * factor
+
+
+class KafkaVersionType(_TextChoice):
+    """A version of Kafka. Those that predictions know are offered; any other has a nearest one."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return value if version_from_option(value) else super().convert(value, param, ctx)
 
 
 class TimeType(_IntType):

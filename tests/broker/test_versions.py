@@ -17,9 +17,9 @@ from kfmt_cli.broker.version import (
     KAFKA_VERSIONS,
     NEWEST_VERSION,
     OLDEST_VERSION,
+    PredictedVersion,
     format_predicted_versions,
     version_from_feature_level,
-    version_from_option,
 )
 from kfmt_cli.errors import UsageError
 from tests.support.broken_partitions import ORDERS, V1_GZIP, name, sample
@@ -115,7 +115,7 @@ def test_versions_in_words() -> None:
     predictions = [
         version_from_feature_level(21),
         DEFAULT_PREDICTED_VERSION,
-        version_from_option("4.2"),
+        PredictedVersion(KAFKA_VERSIONS[3], "by --kafka-version"),
         version_from_feature_level(21),
     ]
     expected = (
@@ -248,10 +248,33 @@ def set_level(partition: Path, level: int) -> None:
     snapshot.write_bytes(data[:begin] + with_crc(batch) + data[end:])
 
 
-def test_an_unknown_version_is_refused() -> None:
-    result = kfmt("check", ORDERS, "--kafka-version", "2.8")
-    assert result.code == 2
-    with pytest.raises(UsageError):
-        check(ORDERS, kafka_version="2.8")
-    (row, *_) = check(ORDERS, kafka_version="4.2").of("broker_start")
-    assert row["kafka_version"] == "4.2"
+def test_what_is_no_version_is_refused() -> None:
+    assert kfmt("check", ORDERS, "--kafka-version", "four").code == 2
+    with pytest.raises(UsageError, match="is not a version of Kafka"):
+        check(ORDERS, kafka_version="four")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest", "message"),
+    [
+        ("4.2", "4.2", "for Kafka 4.2, by --kafka-version"),
+        ("4.2.1", "4.2", "for Kafka 4.2, by --kafka-version"),
+        ("3.8", "3.9", "for Kafka 3.9, the nearest to 3.8 that kfmt knows"),
+        ("9.9", NAMES[-1], f"for Kafka {NAMES[-1]}, the nearest to 9.9 that kfmt knows"),
+    ],
+)
+def test_a_version_without_predictions_is_read_as_the_nearest(
+    name: str, nearest: str, message: str
+) -> None:
+    result = kfmt("check", BROKER, "--kafka-version", name)
+    assert message in " ".join(result.out.split())
+    (row, *_) = check(ORDERS, kafka_version=name).of("broker_start")
+    assert row["kafka_version"] == nearest
+
+
+def test_no_level_is_unknown_to_a_version_that_kfmt_does_not_know(tmp_path: Path) -> None:
+    log_directory = tmp_path / "data"
+    shutil.copytree(BROKER, log_directory)
+    set_level(log_directory / "__cluster_metadata-0", 99)
+    assert "level 99" in start_reasons(log_directory, NAMES[-1])
+    assert "level 99" not in start_reasons(log_directory, "9.9")

@@ -112,8 +112,10 @@ class BrokerDirectories:
 
     def set_predicted_version(self, explicit_version: PredictedVersion | None) -> None:
         """Set its version: the explicit one, else the metadata log's, else the default."""
-        self._has_explicit_version = explicit_version is not None
-        image = None if self._has_explicit_version else self._cluster_image(AFTER_CRASH)
+        self._has_explicit_version = (
+            explicit_version is not None and not explicit_version.is_nearest
+        )
+        image = None if explicit_version is not None else self._cluster_image(AFTER_CRASH)
         feature_level = (
             None if image is None else image.level_by_feature.get(METADATA_VERSION_FEATURE)
         )
