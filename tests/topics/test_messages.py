@@ -28,9 +28,8 @@ from kfmt_cli.formats import message_descriptions
 from kfmt_cli.formats.kafka_messages import message_layout
 from kfmt_cli.topics import DECODED_TOPICS, find_decoder, topic_message_types
 from tests.topics.test_message_versions import REFERENCE, layout_rows, reference_layout
-from tools.kafka import ROOT, java, missing
+from tools.kafka import NEWEST, ROOT, java, missing
 
-KAFKA_VERSION = "4.2.0"
 # The topics whose messages Kafka generates from tables.
 KAFKA_TOPICS = [topic for topic in DECODED_TOPICS if topic.startswith("__")]
 
@@ -290,7 +289,7 @@ def test_kafkas_own_classes_read_what_is_written() -> None:
             line = f"{java_class(name)} {version} "
             requests.append((line, values, layout.encode_row(values), layout))
     lines = "".join(f"{line}{data.hex()}\n" for line, _, data, _ in requests)
-    command = java(KAFKA_VERSION, str(ROOT / "tests/support/Messages.java"))
+    command = java(NEWEST, str(ROOT / "tests/support/Messages.java"))
     result = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     answers = result.stdout.splitlines()
     assert len(answers) == len(requests), (requests[len(answers)][0], result.stderr[-2000:])
