@@ -1,4 +1,5 @@
-"""The checkpoints of a broker: text files with a version, the number of entries, then the entries.
+"""The checkpoints of brokers and of Kafka Streams: text files with a version, the number of
+entries, then the entries.
 
 Source: `org.apache.kafka.server.common.CheckpointFile`; columns are separated by white space.
 """
@@ -21,6 +22,24 @@ def _partition_offsets_layout(file_name: str, doc: str) -> Layout:
     return Layout(file_name, doc, f"{_SOURCE_PACKAGE}.OffsetCheckpointFile", fields, is_text=True)
 
 
+STREAMS_CHECKPOINT = Layout(
+    ".checkpoint",
+    "`.checkpoint` in a state directory of Kafka Streams: the offset up to which each changelog is "
+    "in the state stores of the task.",
+    "org.apache.kafka.streams.state.internals.OffsetCheckpoint",
+    (
+        Field("topic", String, "The changelog topic."),
+        Field("partition", Int32, "The partition."),
+        Field(
+            "offset",
+            Int64,
+            "The offset; -4 if Kafka Streams did not know it.",
+            unit=OFFSET_UNIT,
+            none_value=-4,
+        ),
+    ),
+    is_text=True,
+)
 CHECKPOINTS = {
     checkpoint.name: checkpoint
     for checkpoint in (
@@ -52,4 +71,4 @@ CHECKPOINTS = {
         ),
     )
 }
-"""The Layout of an entry, by file name."""
+"""The Layout of an entry of a broker's checkpoint, by file name."""
