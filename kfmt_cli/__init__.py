@@ -63,6 +63,10 @@ if TYPE_CHECKING:
     from kfmt_cli.commands.python.writing_commands import build, export, rebuild_index, salvage
 
 
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 def __getattr__(name: str) -> object:
     for module_name, public_names in _NAMES_BY_MODULE.items():
         if name in public_names:

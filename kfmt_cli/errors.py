@@ -36,6 +36,8 @@ class KfmtError(Exception):
     exit_code = ExitCode.UNREADABLE
 
 
+MAX_SUGGESTIONS = 8  # names in a question
+MIN_CONTAINED_CHARACTERS = 3  # of a name that others contain
 NO_INPUT_MESSAGE = "-: standard input is closed"
 NO_OUTPUT_MESSAGE = "cannot write output: standard output is closed"
 
@@ -48,21 +50,36 @@ class UsageError(KfmtError):
 
 def unknown_name_error(noun: str, name: object, known_names: Iterable[str]) -> UsageError:
     """The error for an unknown name. noun: a noun for such names. known_names: the known names."""
-    return UsageError(f"no {noun} named {name!r}; choose from {', '.join(known_names)}")
+    names = list(known_names)
+    question = unknown_name_question(str(name), names)
+    return UsageError(f"no {noun} named {name!r}; choose from {', '.join(names)}{question}")
 
 
-def similar_names_question(
+def unknown_name_question(
     name: str,
     known_names: Iterable[str],
     otherwise: str = "",
     display: Callable[[str], str] = str,
 ) -> str:
     """The end of a message about an unknown name: a question that has the most similar known names,
-    or `otherwise`. display: how a name is shown."""
+    or else those that contain it; `otherwise` if there are none.
+
+    Commands, options, paths, topics, codes, columns and formats all use it. display: how a name is
+    shown.
+    """
     from difflib import get_close_matches
 
-    if similar_names := get_close_matches(name, list(known_names), 3, 0.6):
-        return f"; did you mean {' or '.join(map(display, similar_names))}?"
+    names = list(dict.fromkeys(known_names))
+    lower_name = name.lower()
+    name_by_lower = {known_name.lower(): known_name for known_name in reversed(names)}
+    similar_names = [
+        name_by_lower[match] for match in get_close_matches(lower_name, list(name_by_lower), 3, 0.6)
+    ]
+    if not similar_names and len(lower_name) >= MIN_CONTAINED_CHARACTERS:
+        similar_names = [known_name for known_name in names if lower_name in known_name.lower()]
+    if similar_names:
+        *first_names, last_name = map(display, similar_names[:MAX_SUGGESTIONS])
+        return f"; did you mean {', '.join(first_names)}{' or ' * bool(first_names)}{last_name}?"
     return otherwise
 
 
@@ -88,6 +105,12 @@ class InputError(KfmtError):
         super().__init__(message)
         self.file = file
         self.is_missing = is_missing
+
+
+class DeletionMessage(str):
+    """The message about a directory that a broker deleted after its parent was listed."""
+
+    __slots__ = ()
 
 
 class UnreadableBytesError(InputError):

@@ -7,6 +7,7 @@ them to other processes.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from itertools import chain
@@ -25,12 +26,21 @@ _STORE_KIND_BY_SCHEME = {
     "viewfs": "hdfs",
 }
 _STORES_WITHOUT_PORTS = ("s3", "gs")
-_USER_TOKEN_SCHEMES = ("http", "https")  # where a user without a password may be a token
+# Where a user without a password is a name; elsewhere it may be a token.
+_USER_NAME_KINDS = frozenset({"hdfs", "webhdfs", "sftp", "ssh", "ftp", "smb", "wasb", "wasbs"})
+_PARAMETER_SEPARATOR = re.compile("[&;]")
+_URL_WITH_USER_PATTERN = re.compile(r"://[^/]*@")
 _MIN_SECRET_LENGTH = 6  # characters; shorter secrets are not redacted in messages
 _SECRET_NAME_PATTERN = re.compile(
-    r"(.*_)?(secret|password|passwd|pwd|token|sig|signature|credentials?|key|sas|auth"
+    r"(.*_)?(secret|password|passwd|passphrase|pass|pwd|jwt|code|token|sig|signature|credentials?|key|sas|auth"
     r"|authorization|delegation)|.*(accesskey|accesskeyid|secretkey|accountkey|sessiontoken"
     r"|apikey|clientsecret)"
+)
+# A URL without its slashes, or of a file, with a user: read as a path, it would be shown.
+_MISSPELT_URL_PATTERN = re.compile(
+    r"(https?|s?ftp|s3[an]?|gs|gcs|az|abfss?|wasbs?|(web|view)?hdfs|dbfs|swift|oss|cos|jdbc|hf)"
+    r":/?(?!/)[^/]*@|file://[^/]*@",
+    re.IGNORECASE,
 )
 _URL_PATTERN = re.compile(r"[A-Za-z][\w+.-]*:/{1,2}[^\s'\"<>()]+")
 
@@ -54,7 +64,7 @@ class Credentials(NamedTuple):
         secrets = [self.user_info.partition(":")[2] or self.user_info]
         secrets += [
             parameter.partition("=")[2]
-            for parameter in self.secret_query.split("&")
+            for parameter in _PARAMETER_SEPARATOR.split(self.secret_query)
             if _is_secret_parameter(parameter)
         ]
         return {
@@ -89,10 +99,14 @@ CREDENTIALS = CredentialRegistry()
 def strip_credentials(url: str) -> str:
     """A path or URL without its credentials, which are stored for its bucket or host.
 
-    Raises UsageError for a bucket or host that already has other credentials, and for a password
-    with an unescaped `/`, `?` or `#`.
+    Raises UsageError for a bucket or host that already has other credentials, for a password with
+    an unescaped `/`, `?` or `#`, and for a path that looks like a URL with credentials.
     """
     if is_local(url):
+        if _MISSPELT_URL_PATTERN.match(url) and not os.path.lexists(url):
+            scheme, _, rest = url.partition(":")
+            message = "is not a URL with credentials; write SCHEME://USER:PASSWORD@HOST"
+            raise UsageError(f"{scheme}:…@{rest.rpartition('@')[2]}: {message}")
         return url
     parts = _split_url(url)
     if parts.has_unescaped_password:
@@ -177,7 +191,7 @@ def _split_user(kind: str, user_info: str) -> tuple[str, str]:
     user_or_container, colon, _ = user_info.partition(":")
     if kind == "abfs":  # the name is a container
         return user_or_container, user_info if colon else ""
-    return ("", user_info) if colon or kind in _USER_TOKEN_SCHEMES else (user_info, "")
+    return (user_info, "") if kind in _USER_NAME_KINDS and not colon else ("", user_info)
 
 
 def _has_password(kind: str, authority: str) -> bool:
@@ -192,10 +206,11 @@ def _split_secret_query(path_and_query: str) -> tuple[str, str]:
     Without a secret parameter, all of it is the path: an object's name may contain `?`.
     """
     path, _, query = path_and_query.rpartition("?")
-    has_secret = any(map(_is_secret_parameter, query.split("&")))
+    has_secret = any(map(_is_secret_parameter, _PARAMETER_SEPARATOR.split(query)))
     return (path, query) if has_secret else (path_and_query, "")
 
 
 def _is_secret_parameter(parameter: str) -> bool:
-    parameter_name, equals, _ = parameter.partition("=")
-    return bool(equals and _SECRET_NAME_PATTERN.fullmatch(parameter_name.lower().replace("-", "_")))
+    parameter_name, _, value = parameter.partition("=")
+    is_secret_name = _SECRET_NAME_PATTERN.fullmatch(parameter_name.lower().replace("-", "_"))
+    return bool(value and (is_secret_name or _URL_WITH_USER_PATTERN.search(unquote(value))))

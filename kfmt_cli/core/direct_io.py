@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 
+from kfmt_cli.core.regular_files import open_regular_file
 from kfmt_cli.core.source import READ_ONLY_FLAGS, FileSource
 from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.errors import InputError
@@ -75,11 +76,11 @@ class DirectSource(FileSource):
 
 def _open_direct_fd(path: str) -> int:
     try:
-        return os.open(path, READ_ONLY_FLAGS | _DIRECT_FLAG)
+        return open_regular_file(path, READ_ONLY_FLAGS | _DIRECT_FLAG)
     except OSError as error:
         if error.errno != errno.EINVAL or not _DIRECT_FLAG:
             raise
-    fd = os.open(path, READ_ONLY_FLAGS)
+    fd = open_regular_file(path)
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
     return fd

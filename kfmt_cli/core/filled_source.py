@@ -111,8 +111,11 @@ class FilledSource(Source):
             filled_data += data
         return bytes(filled_data)
 
-    def written_data_end(self) -> int:
-        return self._source.written_data_end()
+    def has_grown(self, seen_size: int) -> bool:
+        return self._source.has_grown(seen_size)
+
+    def iter_holes(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        return self._source.iter_holes(start, end)
 
     def prefetch_block(self, position: int, length: int) -> None:
         self._source.prefetch_block(position, length)

@@ -9,9 +9,12 @@ from __future__ import annotations
 import errno
 import io
 import os
+import sys
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from kfmt_cli.core.throttle import READ_THROTTLE
@@ -21,12 +24,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 STDIN_PATH = "-"
+PASTED_NAME = "the pasted bytes"
+PASTED_NAMES = (STDIN_PATH, PASTED_NAME)  # of inputs that are not on a broker's disk
 STREAM_WINDOW_BYTES = 128 << 20
 READ_CHUNK_BYTES = 1 << 20
 MIN_PREFETCH_FILE_BYTES = 32 << 20
 # Errors of single places on a disk: a bad sector, or a checksum error of the file system.
 _BAD_SECTOR_ERRNOS = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
-MAX_EXAMINED_EXTENTS = 64  # examined to find the end of a file's data
+# The longest time between two parts of a write by a broker that does not wait for its disk: of a
+# batch, or of a log and its indexes. Clocks of file systems also tick this slowly.
+MAX_WRITE_NS, MAX_WRITER_WAITS = 100_000_000, 10
+MAX_EXAMINED_HOLES = 65  # to find the end of a file's data
 # Opening a pipe without a writer would block.
 READ_ONLY_FLAGS = (
     os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -55,10 +63,30 @@ class Source(ABC):
         bytes of the file may be readable.
         """
 
+    def has_grown(self, seen_size: int) -> bool:
+        """Whether the file is larger than the bytes seen, or becomes so in a moment if it is being
+        written."""
+        del seen_size
+        return False
+
+    def iter_holes(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Start and end of each hole of a sparse file, which reads as zeros, between two bytes;
+        none if the system cannot tell."""
+        del start, end
+        return iter(())
+
+    def skip_hole(self, position: int) -> int:
+        """The end of the hole that `position` is in; `position` if it is in none."""
+        hole_start, hole_end = next(self.iter_holes(position, sys.maxsize), (sys.maxsize, position))
+        return hole_end if hole_start == position else position
+
     def written_data_end(self) -> int:
-        """The end of the written data, before a hole that reads as zeros; the file's size if the
-        system cannot tell."""
-        return self.size or 0
+        """The end of the written data, before a hole at the end of the file."""
+        size = self.size or 0
+        for hole_start, hole_end in islice(self.iter_holes(0, size), MAX_EXAMINED_HOLES):
+            if hole_end == size:
+                return hole_start
+        return size
 
     def prefetch_block(self, position: int, length: int) -> None:  # noqa: B027 (most do nothing)
         """Announce the next block, which may then be read ahead."""
@@ -98,19 +126,33 @@ class FileSource(Source):
         READ_THROTTLE.report_read(len(data))
         return data
 
-    def written_data_end(self) -> int:
-        if not hasattr(os, "SEEK_DATA"):
-            return self.size
-        hole_start = 0
-        for _ in range(MAX_EXAMINED_EXTENTS + 1):
+    def has_grown(self, seen_size: int) -> bool:
+        for _ in range(MAX_WRITER_WAITS):
+            status = os.fstat(self._fd)
+            if status.st_size != seen_size:
+                return status.st_size > seen_size
+            if status.st_mtime_ns < time.time_ns() - MAX_WRITE_NS:
+                return False
+            time.sleep(MAX_WRITE_NS / MAX_WRITER_WAITS / 1e9)
+        return False
+
+    def iter_holes(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        position = start
+        while hasattr(os, "SEEK_DATA"):
             try:
-                extent_start = os.lseek(self._fd, hole_start, os.SEEK_DATA)
-            except OSError as error:
-                return hole_start if error.errno == errno.ENXIO else self.size
-            hole_start = os.lseek(self._fd, extent_start, os.SEEK_HOLE)
-            if hole_start >= self.size:
-                return hole_start
-        return self.size
+                hole_start = os.lseek(self._fd, position, os.SEEK_HOLE)
+                file_size = os.fstat(self._fd).st_size  # after it, all is a hole
+                if hole_start >= min(end, file_size):
+                    return
+                try:
+                    position = os.lseek(self._fd, hole_start, os.SEEK_DATA)
+                except OSError as error:
+                    if error.errno != errno.ENXIO:
+                        return
+                    position = file_size  # no data follow
+            except OSError:
+                return
+            yield hole_start, min(position, end)
 
     def _read_once(self, position: int, length: int) -> bytes:
         """The bytes of one read, or the prefetched block."""
@@ -162,6 +204,9 @@ class TruncatedSource(Source):
             if available_bytes
             else b""
         )
+
+    def iter_holes(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        return self._source.iter_holes(start, min(end, self.size))
 
     def prefetch_block(self, position: int, length: int) -> None:
         if position < self.size:

@@ -146,6 +146,37 @@ def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
             yield StoredFile(url_prefix + subpath, file_info.size or 0, file_info.mtime_ns or 0)
 
 
+def list_names(path: str) -> set[str]:
+    """The names of the entries of a directory at a URL; an empty set if it does not exist. Raises
+    InputError."""
+    file_system, store_path = file_system_and_path(path)
+    from pyarrow import fs
+
+    def list_paths() -> Iterable[str]:
+        if isinstance(file_system, fs.PyFileSystem):  # its own listing omits what it cannot list
+            fsspec_system = file_system.handler.fs
+            fsspec_system.invalidate_cache()
+            return [entry["name"] for entry in fsspec_system.ls(store_path, detail=True)]
+        # Google Cloud Storage has no directories unless somebody created them, only objects.
+        is_recursive = isinstance(file_system, fs.GcsFileSystem)
+        selector = fs.FileSelector(store_path, recursive=is_recursive, allow_not_found=True)
+        return [file_info.path for file_info in file_system.get_file_info(selector)]
+
+    try:
+        paths = request_with_retries(list_paths, path)
+    except InputError as error:
+        if error.is_missing:
+            return set()
+        raise
+    prefix = f"{store_path.strip('/')}/"
+    subpaths = (listed_path.strip("/") for listed_path in paths)
+    return {
+        subpath.removeprefix(prefix).partition("/")[0]
+        for subpath in subpaths
+        if subpath.startswith(prefix) or prefix == "/"
+    }
+
+
 def _run_listing(list_objects: Callable[[], T], url: str) -> T:
     """Run a request that lists the objects under a URL, and return its result.
 

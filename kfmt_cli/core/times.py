@@ -56,6 +56,22 @@ def format_time(time_ms: int) -> str:
     return f"{utc_time.year:04}-{utc_time:%m-%d %H:%M:%S}.{time_ms % 1000:03d}"
 
 
+_CENTURY_MS = (946_684_800_000, 4_102_444_800_000)  # 2000 to 2100
+_OTHER_UNITS = ((1000, 1, "seconds"), (1, 1000, "microseconds"), (1, 1_000_000, "nanoseconds"))
+
+
+def suggest_time_unit(time_ms: int) -> str:
+    """A question whether a time was stored in another unit than milliseconds, if it is then of this
+    century: `1970-01-20 16:13:20.000: seconds? then 2023-11-14 22:13:20`; empty for other times."""
+    if _CENTURY_MS[0] <= time_ms < _CENTURY_MS[1]:
+        return ""
+    for factor, divisor, unit in _OTHER_UNITS:
+        other_ms = time_ms * factor // divisor
+        if _CENTURY_MS[0] <= other_ms < _CENTURY_MS[1]:
+            return f"{format_time(time_ms)}: {unit}? then {format_time(other_ms)[:19]}"
+    return ""
+
+
 def format_interval_end(time_ms: int) -> str:
     """The end of a time interval in UTC, to the second."""
     return format_time(time_ms)[:19] if time_ms < YEAR_10000_MS else "after the year 9999"

@@ -9,7 +9,6 @@ import os
 import stat
 import struct
 import tarfile
-import tempfile
 import time
 import zipfile
 import zlib
@@ -22,7 +21,23 @@ from typing import IO, Any, cast
 from kfmt_cli.core.compressed_files import compressed_suffix, decompressing_reader
 from kfmt_cli.core.source import Source, open_as_file
 from kfmt_cli.core.urls import format_display_name
-from kfmt_cli.disk.mounts import FileTree, ReadProblem, join_subpath, messages_under_path
+from kfmt_cli.disk.mounts import (
+    DirectoryEntries,
+    FileTree,
+    ReadProblem,
+    join_subpath,
+    list_disk_entries,
+    messages_under_path,
+    open_disk_source,
+)
+from kfmt_cli.disk.unpacked_files import (
+    READ_CHUNK_BYTES,
+    UnreadableTailSource,
+    create_scratch_directory,
+    mark_unreadable_tail,
+    unpack_failure_text,
+    write_sparse_file,
+)
 from kfmt_cli.errors import InputError
 
 _OPENER_BY_SUFFIX: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
@@ -33,11 +48,9 @@ _CORRUPT_ERRORS = (
     *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError),
     *(struct.error, ValueError),
 )
-READ_CHUNK_BYTES = 1 << 20
-_ZERO_CHUNK = bytes(READ_CHUNK_BYTES)
 _ENCRYPTED_FLAG = 1  # a bit of a zip member's flags
 _MAX_LINK_TARGET_BYTES = 4096
-_MAX_TIME_SECONDS = 1 << 33
+_MAX_PADDING_BYTES = 4 * READ_CHUNK_BYTES
 _MAX_SPARSE_BYTES = 1 << 33  # of a file with holes, which take time to read
 
 ArchiveMember = tuple[str, float, IO[bytes]]
@@ -56,16 +69,34 @@ class ArchiveTree(FileTree):
     _scratch_directory: str = ""
     _error: InputError | None = None
     """Why the archive cannot be read."""
-    _problems: list[ReadProblem] = field(default_factory=list)
+    _unpacked: _UnpackedMembers | None = None
 
-    def local_path(self, subpath: str) -> str:
+    def local_path(self, subpath: str) -> str | None:
+        unpacked_path = self._unpacked_path(subpath)
+        is_partial = self._unpacked is not None and subpath in self._unpacked.error_by_path
+        return None if is_partial else unpacked_path
+
+    def list_entries(self, subpath: str) -> DirectoryEntries:
+        return list_disk_entries(self._unpacked_path(subpath))
+
+    def stat(self, subpath: str) -> os.stat_result:
+        return os.stat(self._unpacked_path(subpath))  # noqa: PTH116 (text)
+
+    def open_source(self, subpath: str) -> Source:
+        display_name = join_subpath(self.mount_point, subpath)
+        source = open_disk_source(self._unpacked_path(subpath), display_name)
+        error = None if self._unpacked is None else self._unpacked.error_by_path.get(subpath)
+        return source if error is None else UnreadableTailSource(source, error)
+
+    def _unpacked_path(self, subpath: str) -> str:
+        """The path of an unpacked file or directory; unpacks the archive before."""
         if self._error is not None:
             raise self._error
         if not self._scratch_directory:
             self._unpacked_size_and_time = self._archive_size_and_time()
             scratch_directory = create_scratch_directory()
             try:
-                self._problems = _unpack_archive(
+                self._unpacked = _unpack_archive(
                     self.mount_point, self._open_archive, scratch_directory
                 )
             except InputError as error:
@@ -88,85 +119,127 @@ class ArchiveTree(FileTree):
         return self.underlying.open_source(self.underlying_path)
 
     def problem_messages(self, subpath: str) -> list[str]:
-        return messages_under_path(self._problems, subpath)
-
-
-def create_scratch_directory() -> str:
-    """A temporary directory that is deleted when the process ends."""
-    import atexit
-    import shutil
-
-    from kfmt_cli.core.temporary_locks import create_locked_directory
-
-    scratch_lock = create_locked_directory()
-
-    def remove_directory() -> None:
-        shutil.rmtree(scratch_lock.files_directory, ignore_errors=True)
-        scratch_lock.remove_and_unlock()  # also removes files created meanwhile
-
-    atexit.register(remove_directory)
-    return str(scratch_lock.files_directory)
+        if self._unpacked is None:
+            return []
+        return [
+            *messages_under_path(self._unpacked.problems, subpath),
+            *self._unpacked.unread_rest,  # which may have been of any path
+        ]
 
 
 def _unpack_archive(
     archive_path: str, open_archive: Callable[[], Source], target_directory: str
-) -> list[ReadProblem]:
-    """Unpack an archive into a directory; returns the members that were skipped, with reasons.
-    Raises InputError."""
-    display_path = format_display_name(archive_path)
-    links_and_problems = _LinksAndProblems()
+) -> _UnpackedMembers:
+    """Unpack an archive into a directory, up to the byte that cannot be read.
+
+    Raises InputError if no member can be read, or the directory cannot be written.
+    """
+    unpacked = _UnpackedMembers(format_display_name(archive_path))
+    n_members = 0
     try:
-        for member_path, modified_seconds, content_file in _iter_members(
-            archive_path, open_archive, links_and_problems
-        ):
-            write_sparse_file(Path(target_directory) / member_path, modified_seconds, content_file)
-        _create_links(Path(target_directory), links_and_problems.target_by_link)
-    except _CORRUPT_ERRORS as error:
-        raise InputError(f"{display_path}: truncated or corrupt archive: {error}") from error
-    except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unsupported method
-        raise InputError(f"{display_path}: cannot be read: {error}") from error
+        for member in _iter_members(archive_path, open_archive, unpacked):
+            _unpack_member(member, Path(target_directory), unpacked)
+            n_members += 1
+        _create_links(Path(target_directory), unpacked.target_by_link)
+        error_message = "" if unpacked.read_error is None else str(unpacked.read_error)
+    except (InputError, *_CORRUPT_ERRORS) as error:
+        error_message = str(unpacked.read_error or error)
+        if not n_members:
+            error_message = f"truncated or corrupt archive: {error_message}"
     except OSError as error:
-        raise InputError(
-            f"{display_path}: {_unpack_error_reason(error, target_directory)}"
-        ) from error
-    return links_and_problems.problems
+        if error.errno is not None:
+            raise InputError(
+                f"{unpacked.archive_name}: {unpack_failure_text()}: {error.strerror}"
+            ) from error
+        error_message = f"its data is corrupt: {error}"
+    error_message = error_message.removeprefix(f"{unpacked.archive_name}: ")
+    if error_message and not n_members:
+        raise InputError(f"{unpacked.archive_name}: {error_message}")
+    if unpacked.unreadable_members and not n_members:
+        raise InputError(unpacked.unreadable_members[0])
+    if error_message and not unpacked.unread_rest:
+        unpacked.unread_rest.append(
+            f"{unpacked.archive_name}: the end of the archive cannot be read: {error_message}"
+        )
+    return unpacked
 
 
-def _unpack_error_reason(error: OSError, target_directory: str) -> str:
-    """Why an archive cannot be unpacked: its data, a name in it, or the directory for it."""
-    if error.errno is None:
-        return "its data is corrupt"
-    if error.errno in _NAME_ERRNOS and isinstance(error.filename, str | os.PathLike):
-        member_path = os.path.relpath(error.filename, target_directory)
-        return f"{format_display_name(member_path)}: cannot be unpacked: {error.strerror}"
-    return f"{unpack_failure_text()}: {error.strerror}"
+def _unpack_member(
+    member: ArchiveMember, target_directory: Path, unpacked: _UnpackedMembers
+) -> None:
+    """Write a member, or the part of it that can be read; raises OSError if the directory cannot be
+    written."""
+    member_path, modified_seconds, content_file = member
+    path = target_directory / member_path
+    try:
+        write_sparse_file(path, modified_seconds, content_file)
+    except (InputError, OSError, *_CORRUPT_ERRORS) as error:
+        if isinstance(error, OSError) and _is_about_name(error):
+            unpacked.add_problem(member_path, f"cannot be unpacked: {error.strerror}")
+            return
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        unpacked.add_unread_rest(member_path, str(unpacked.read_error or error))
+        mark_unreadable_tail(path, modified_seconds)
 
 
-def unpack_failure_text() -> str:
-    """The message for a failure to unpack: into which directory, and how to change it."""
-    return f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
+def _is_about_name(error: OSError) -> bool:
+    """Whether a file cannot be created because of its name, such as that of a directory."""
+    return error.errno in _NAME_ERRNOS and isinstance(error.filename, str | os.PathLike)
 
 
 @dataclass(slots=True)
-class _LinksAndProblems:
-    """The links in an archive, and the problems with its members."""
+class _UnpackedMembers:
+    """What an archive has, other than whole files."""
 
+    archive_name: str
+    """Its name for display."""
     target_by_link: dict[str, str] = field(default_factory=dict)
     """The target of each link, by name."""
     problems: list[ReadProblem] = field(default_factory=list)
-    """Skipped members, with reasons."""
+    """Members that were skipped or read in part, with reasons."""
+    unreadable_members: list[str] = field(default_factory=list)
+    """The reasons for members of which nothing can be read, which are also problems."""
+    error_by_path: dict[str, InputError] = field(default_factory=dict)
+    """Why the rest of a member cannot be read, by its path."""
+    unread_rest: list[str] = field(default_factory=list)
+    """Why what follows in a tar, of which each path may have a part, cannot be read."""
+    stream: _PaddedStream | None = None
+    """The stream of the archive, if it is a tar."""
+
+    @property
+    def read_error(self) -> Exception | None:
+        """Why the archive could not be read to its end."""
+        return None if self.stream is None else self.stream.error
+
+    def add_problem(self, member_path: str, reason: str) -> str:
+        """Add a problem with a member; returns its message."""
+        message = f"{self.archive_name}: {format_display_name(member_path)}: {reason}"
+        self.problems.append((member_path, message))
+        return message
+
+    def add_unread_rest(self, member_path: str, reason: str) -> None:
+        """Note that a member can be read in part, and in a tar nothing after it."""
+        reason = reason.removeprefix(f"{self.archive_name}: ")
+        if self.stream is None:
+            message = self.add_problem(member_path, f"its end cannot be read: {reason}")
+        else:
+            member_name = format_display_name(member_path)
+            message = (
+                f"{self.archive_name}: the end of {member_name}, and what follows it in the "
+                f"archive, cannot be read: {reason}"
+            )
+            self.unread_rest.append(message)
+        self.error_by_path[member_path] = InputError(message)
 
 
 def _iter_members(
-    archive_path: str, open_archive: Callable[[], Source], links_and_problems: _LinksAndProblems
+    archive_path: str, open_archive: Callable[[], Source], unpacked: _UnpackedMembers
 ) -> Iterator[ArchiveMember]:
-    """The regular files of an archive; adds links, and members that are skipped, to
-    `links_and_problems`."""
+    """The regular files of an archive; adds links, and members that are skipped, to `unpacked`."""
     with open_as_file(open_archive()) as archive_file:
         if archive_path.endswith(".zip"):
-            yield from _iter_zip_members(
-                archive_file, format_display_name(archive_path), links_and_problems
-            )
+            yield from _iter_zip_members(archive_file, unpacked)
             return
         compression_suffix = (
             ".gz" if archive_path.endswith(".tgz") else compressed_suffix(archive_path)
@@ -184,76 +257,148 @@ def _iter_members(
         )
         if compression_suffix:
             tar_stream = SimpleNamespace(
-                read=decompressing_reader(
-                    archive_file, compression_suffix, format_display_name(archive_path)
-                )
+                read=decompressing_reader(archive_file, compression_suffix, unpacked.archive_name)
             )
-        yield from _iter_tar_members(
-            tar_stream, format_display_name(archive_path), links_and_problems
-        )
-        while tar_stream.read(READ_CHUNK_BYTES):  # to verify the checksum at its end
+        unpacked.stream = _PaddedStream(tar_stream.read)
+        yield from _iter_tar_members(unpacked.stream, unpacked)
+        while unpacked.stream.read_stored(READ_CHUNK_BYTES):  # to verify the checksum at its end
             pass
 
 
-def _iter_zip_members(
-    archive_file: Any, archive_name: str, links_and_problems: _LinksAndProblems
-) -> Iterator[ArchiveMember]:
+class _PaddedStream:
+    """A stream that continues with zeros where it ends or cannot be read any more: tarfile would
+    withhold what it has read of a file before that. n_bytes: without these zeros."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self.error: Exception | None = None
+        self.n_bytes = 0
+        self._n_padding_bytes = 0
+
+    def read(self, n_bytes: int) -> bytes:
+        """The next bytes; raises EOFError far after the end, as a size may be any number."""
+        if data := self.read_stored(n_bytes):
+            return data
+        self._n_padding_bytes += n_bytes
+        if self._n_padding_bytes > _MAX_PADDING_BYTES:
+            raise EOFError("unexpected end of data")
+        return bytes(n_bytes)
+
+    def read_stored(self, n_bytes: int) -> bytes:
+        """The next bytes; none at the end or after an error."""
+        if self.error is not None:
+            return b""
+        try:
+            data = self._read(n_bytes)
+        except (InputError, OSError, *_CORRUPT_ERRORS) as error:
+            self.error = error
+            return b""
+        self.n_bytes += len(data)
+        return data
+
+
+class _TarContent:
+    """The bytes of a file in a tar. start: where they begin in the stream."""
+
+    def __init__(self, content_file: IO[bytes], stream: _PaddedStream, start: int) -> None:
+        self._content_file, self._stream = content_file, stream
+        self._position = start
+
+    def read(self, n_bytes: int) -> bytes:
+        """The next bytes; raises EOFError if the stream ends before the file."""
+        data = self._content_file.read(n_bytes)
+        n_stored = self._stream.n_bytes - self._position
+        self._position += len(data)
+        if len(data) <= n_stored:
+            return data
+        if n_stored <= 0:
+            raise EOFError("unexpected end of data")
+        return data[:n_stored]
+
+
+def _iter_zip_members(archive_file: Any, unpacked: _UnpackedMembers) -> Iterator[ArchiveMember]:
     with zipfile.ZipFile(archive_file) as zip_file:
         for zip_info in zip_file.infolist():
             if not zip_info.filename:
-                links_and_problems.problems.append(
-                    ("", f"{archive_name}: a member without a name, skipped")
+                unpacked.problems.append(
+                    ("", f"{unpacked.archive_name}: a member without a name, skipped")
                 )
                 continue
-            member_path = _member_path(zip_info.filename, archive_name, links_and_problems)
+            member_path = _member_path(zip_info.filename, unpacked)
             if zip_info.is_dir() or not member_path:
                 continue
-            if zip_info.flag_bits & _ENCRYPTED_FLAG:
-                raise RuntimeError(f"{format_display_name(member_path)} is encrypted")
-            with zip_file.open(zip_info) as content_file:
+            expected_crc = zip_info.CRC
+            del zip_info.CRC  # zipfile would withhold the last bytes of a file if it does not match
+            try:
+                content_file = zip_file.open(zip_info)
+            except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+                is_encrypted = zip_info.flag_bits & _ENCRYPTED_FLAG
+                reason = "is encrypted" if is_encrypted else f"cannot be read: {error}"
+                unpacked.unreadable_members.append(unpacked.add_problem(member_path, reason))
+                continue
+            with content_file:
                 if stat.S_ISLNK(zip_info.external_attr >> 16):
                     stored_target = os.fsdecode(content_file.read(_MAX_LINK_TARGET_BYTES))
-                    links_and_problems.target_by_link[member_path] = _link_target(
-                        member_path, stored_target
+                    unpacked.target_by_link[member_path] = _link_target(member_path, stored_target)
+                    continue
+                stream = _ChecksummedStream(content_file)
+                yield member_path, _zip_modified_seconds(zip_info), cast(IO[bytes], stream)
+                if stream.is_at_end and stream.crc != expected_crc:
+                    unpacked.add_problem(
+                        member_path, "its checksum in the archive does not match its bytes"
                     )
-                else:
-                    yield member_path, _zip_modified_seconds(zip_info), content_file
+
+
+class _ChecksummedStream:
+    """A stream with the CRC-32 of the bytes that were read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.crc = 0
+        self.is_at_end = False
+
+    def read(self, n_bytes: int) -> bytes:
+        data = self._stream.read(n_bytes)
+        self.is_at_end = not data
+        self.crc = zlib.crc32(data, self.crc)
+        return data
 
 
 def _iter_tar_members(
-    tar_stream: Any, archive_name: str, links_and_problems: _LinksAndProblems
+    tar_stream: _PaddedStream, unpacked: _UnpackedMembers
 ) -> Iterator[ArchiveMember]:
-    with tarfile.open(fileobj=tar_stream, mode="r|", tarinfo=_ValidatedTarInfo) as tar_file:
+    with tarfile.open(
+        fileobj=cast(Any, tar_stream), mode="r|", tarinfo=_ValidatedTarInfo
+    ) as tar_file:
         for member in tar_file:
-            member_path = _member_path(member.name, archive_name, links_and_problems)
+            member_path = _member_path(member.name, unpacked)
             if member_path and member.isreg():
                 if member.sparse and member.size > _MAX_SPARSE_BYTES:
-                    reason = f"sparse file of {member.size} bytes, skipped"
-                    links_and_problems.problems.append(
-                        (
-                            member_path,
-                            f"{archive_name}: {format_display_name(member_path)}: {reason}",
-                        )
+                    unpacked.add_problem(
+                        member_path, f"sparse file of {member.size} bytes, skipped"
                     )
                     continue
-                yield member_path, member.mtime, cast(IO[bytes], tar_file.extractfile(member))
+                content_file = cast(IO[bytes], tar_file.extractfile(member))
+                if not member.sparse:
+                    content = _TarContent(content_file, tar_stream, member.offset_data)
+                    content_file = cast(IO[bytes], content)
+                yield member_path, member.mtime, content_file
+                if member_path in unpacked.error_by_path:
+                    return
             elif member_path and member.islnk():
-                links_and_problems.target_by_link[member_path] = _path_in_archive(member.linkname)
+                unpacked.target_by_link[member_path] = _path_in_archive(member.linkname)
             elif member_path and member.issym():
-                links_and_problems.target_by_link[member_path] = _link_target(
-                    member_path, member.linkname
-                )
+                unpacked.target_by_link[member_path] = _link_target(member_path, member.linkname)
+        if tar_stream.n_bytes < tar_file.offset + tarfile.BLOCKSIZE:
+            raise tarfile.ReadError("unexpected end of data")
 
 
-def _member_path(stored_name: str, archive_name: str, links_and_problems: _LinksAndProblems) -> str:
+def _member_path(stored_name: str, unpacked: _UnpackedMembers) -> str:
     """The path of a member inside the archive; empty, with a new problem, if it points outside."""
     member_path = _path_in_archive(stored_name)
     if not member_path and PurePosixPath(stored_name).name:
-        message = (
-            f"{archive_name}: {format_display_name(stored_name)}: points outside the "
-            "archive, skipped"
-        )
-        links_and_problems.problems.append(("", message))
+        message = f"{format_display_name(stored_name)}: points outside the archive, skipped"
+        unpacked.problems.append(("", f"{unpacked.archive_name}: {message}"))
     return member_path
 
 
@@ -306,18 +451,3 @@ def _create_links(target_directory: Path, target_by_link: dict[str, str]) -> Non
         ):
             (target_directory / link_path).parent.mkdir(parents=True, exist_ok=True)
             (target_directory / link_path).hardlink_to(target_directory / final_target)
-
-
-def write_sparse_file(path: Path, modified_seconds: float, content_file: IO[bytes]) -> None:
-    """Write a file with its time; pages of zeros become holes, as indexes are mostly zeros."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        while chunk := content_file.read(READ_CHUNK_BYTES):
-            if chunk == _ZERO_CHUNK[: len(chunk)]:
-                file.seek(len(chunk), os.SEEK_CUR)
-            else:
-                file.write(chunk)
-        file.truncate(file.tell())
-    # A header may contain any number.
-    modified_seconds = modified_seconds if 0 <= modified_seconds < _MAX_TIME_SECONDS else 0.0
-    os.utime(path, (modified_seconds, modified_seconds))

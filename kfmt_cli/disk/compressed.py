@@ -11,7 +11,6 @@ from typing import IO, cast
 from kfmt_cli.core.compressed_files import compressed_suffix, decompressing_reader
 from kfmt_cli.core.source import Source, open_as_file
 from kfmt_cli.core.urls import format_display_name
-from kfmt_cli.disk.archive import unpack_failure_text, write_sparse_file
 from kfmt_cli.disk.file_names import is_compressed_segment_name
 from kfmt_cli.disk.mounts import (
     DirectoryEntries,
@@ -22,7 +21,13 @@ from kfmt_cli.disk.mounts import (
     messages_under_path,
     open_disk_source,
 )
-from kfmt_cli.errors import InputError, UnreadableBytesError
+from kfmt_cli.disk.unpacked_files import (
+    UnreadableTailSource,
+    mark_unreadable_tail,
+    unpack_failure_text,
+    write_sparse_file,
+)
+from kfmt_cli.errors import InputError
 
 
 @dataclass(slots=True)
@@ -113,36 +118,10 @@ class CompressedFilesOverlay(OverlayTree):
                     unpacked_path, modified_seconds, cast(IO[bytes], uncompressed_stream)
                 )
         except InputError as error:
-            unpacked_path.touch()  # does not exist yet if the compressed file cannot be opened
+            mark_unreadable_tail(unpacked_path, modified_seconds)
             uncompressed_path = subpath.removesuffix(compressed_suffix(subpath))
             self._error_by_path[uncompressed_path] = error
             self._problems[uncompressed_path, str(error)] = None
-            os.truncate(unpacked_path, unpacked_path.stat().st_size + 1)
-            os.utime(unpacked_path, (modified_seconds, modified_seconds))
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(f"{display_path}: {unpack_failure_text()}: {reason}") from error
-
-
-class UnreadableTailSource(Source):
-    """A file of which only the start can be decompressed.
-
-    Its size is one byte more than that start, so that readers report the rest as unreadable
-    instead of treating the start as the whole file.
-    """
-
-    def __init__(self, source: Source, error: InputError) -> None:
-        self.name = source.name
-        self.size = source.size
-        self._source, self._error = source, error
-
-    def read_block(self, position: int, length: int, min_length: int) -> bytes:
-        readable_bytes = (self.size or 1) - 1 - position
-        if readable_bytes < max(min_length, 1):
-            if self.size == 1:  # nothing can be read
-                raise self._error
-            raise UnreadableBytesError(str(self._error), position + max(readable_bytes, 0))
-        return self._source.read_block(position, min(length, readable_bytes), min_length)
-
-    def close(self) -> None:
-        self._source.close()

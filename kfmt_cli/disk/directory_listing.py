@@ -13,11 +13,13 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from errno import ENOENT
 from functools import cached_property, lru_cache
 
 from kfmt_cli.core.compressed_files import compressed_suffix
 from kfmt_cli.core.source import STDIN_PATH
 from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.changes import SeenAt
 from kfmt_cli.disk.directory_walk import broken_link_reason, iter_directories, list_broker_entries
 from kfmt_cli.disk.file_access import read_bytes_at, stat_path
 from kfmt_cli.disk.file_names import (
@@ -33,7 +35,7 @@ from kfmt_cli.disk.kinds.kind import FileKind, FileLevel, InputFile
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
 from kfmt_cli.disk.mounts import DirectoryEntries, FileEntry, StoredEntry
 from kfmt_cli.disk.segment import Segment, group_segments
-from kfmt_cli.errors import InputError
+from kfmt_cli.errors import DeletionMessage, InputError
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _SEGMENT_LOG_NAME = re.compile(r"^\d{20}\.log$")
@@ -130,11 +132,20 @@ class DirectoryListing:
     """The prefix of its files' display names, if it is not the path."""
     stored_name_by_name: Mapping[str, str] = field(default_factory=dict)
     """The stored names of files that are compressed as a whole, by uncompressed name."""
+    seen_at: SeenAt = field(default_factory=SeenAt, compare=False)
+    """When it was listed."""
 
     @property
     def name(self) -> str:
         """Its name for display: the path that opens it."""
         return format_display_name(self.path)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether its names or a file in it changed since it was listed."""
+        return self.seen_at.has_changed(self.path) or self.seen_at.has_any_changed(
+            self.input_file(file_name).stored_path for file_name in self.files
+        )
 
     def input_file(self, file_name: str) -> InputFile:
         """The file with this name, with the kind that the name implies."""
@@ -383,7 +394,11 @@ def _build_listing(path: str, relative_path: str, entries: DirectoryEntries) -> 
 
 def listing_error_handler(on_error: Callable[[str], None]) -> Callable[[str, str], None]:
     """The callback with which `iter_directories` reports a directory that cannot be listed."""
-    return lambda path, reason: on_error(f"{format_display_name(path)}: {reason}")
+    return lambda path, reason: on_error(
+        (DeletionMessage if reason == os.strerror(ENOENT) else str)(
+            f"{format_display_name(path)}: {reason}"
+        )
+    )
 
 
 def _is_special_file(entry: FileEntry) -> bool:
@@ -429,11 +444,18 @@ def iter_input_files(
 
 
 def iter_all_files(directories: Iterable[DirectoryListing]) -> Iterator[InputFile]:
-    """All files except pipes and the like, in display order."""
-    for directory in directories:
-        for file_name in sort_for_display(directory.files):
+    """All files except pipes and the like, in display order: partitions first, and in each
+    directory segments first."""
+    for directory in sorted(directories, key=lambda directory: not _has_segments(directory)):
+        for file_name in sorted(
+            sort_for_display(directory.files), key=lambda name: not name[:1].isdigit()
+        ):
             if file_name not in directory.special_files:
                 yield directory.input_file(file_name)
+
+
+def _has_segments(directory: DirectoryListing) -> bool:
+    return any(file_name[:1].isdigit() for file_name in directory.files)
 
 
 def _directory_sort_key(relative_path: str) -> list[tuple[str, int]]:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
+from kfmt_cli.disk.changes import LISTED_DIRECTORIES
 from kfmt_cli.disk.mounts import MOUNTS, DirectoryEntries, OverlayTree, join_subpath
 
 
@@ -85,6 +86,7 @@ def _is_at_or_below(path: str, directory: str) -> bool:
 
 def list_broker_entries(directory: str) -> DirectoryEntries:
     """The entries of a directory as on a broker's disk; raises OSError, InputError."""
+    LISTED_DIRECTORIES.add(directory.rstrip(os.sep) or os.sep)
     tree, subpath = MOUNTS.tree_and_subpath(directory)
     return tree.list_entries(subpath)
 

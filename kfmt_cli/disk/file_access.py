@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kfmt_cli.core.compressed_files import compressed_suffix, decompressing_reader
+from kfmt_cli.core.regular_files import open_regular_file, regular_file
 from kfmt_cli.core.source import (
     READ_ONLY_FLAGS,
     STDIN_PATH,
@@ -25,6 +26,45 @@ from kfmt_cli.disk.mounts import MOUNTS, FileTree
 from kfmt_cli.errors import NO_INPUT_MESSAGE, InputError
 
 PIPE_TIMEOUT_MS = 2000  # for the first byte of a named pipe
+_PEEKED_BYTES = 1 << 16
+_TEXT_BYTES = bytes({*range(32, 127), *b"\t\r\n"})
+_UTF8_BOM = "\ufeff".encode()
+
+
+class StandardInput:
+    """Standard input, whose first bytes may be looked at before it is read."""
+
+    def __init__(self) -> None:
+        self._peeked = b""
+
+    def read(self, n_bytes: int) -> bytes:
+        """Up to a number of the next bytes, none at the end; raises OSError, InputError."""
+        if not self._peeked:
+            if sys.stdin is None:
+                raise InputError(NO_INPUT_MESSAGE)
+            return os.read(sys.stdin.fileno(), n_bytes)
+        data, self._peeked = self._peeked[:n_bytes], self._peeked[n_bytes:]
+        return data
+
+    def drain(self, max_bytes: int) -> bytes:
+        """All bytes to the end, or `max_bytes`; raises InputError."""
+        source = StreamSource(STDIN_PATH, self.read)
+        return source.read_block(0, max_bytes, max_bytes)
+
+    def peek_text(self, max_bytes: int) -> str | None:
+        """The whole of it if it is text of ASCII characters, None if not; reading begins with the
+        same bytes afterwards. Raises InputError."""
+        try:
+            self._peeked = self.read(_PEEKED_BYTES)
+        except OSError as error:
+            raise InputError(f"{STDIN_PATH}: cannot be read: {error.strerror}") from error
+        if not self._peeked or self._peeked.removeprefix(_UTF8_BOM).translate(None, _TEXT_BYTES):
+            return None
+        self._peeked = self.drain(max_bytes)
+        return self._peeked.decode("utf-8-sig", "replace")
+
+
+STDIN = StandardInput()
 
 
 def stat_path(path: str) -> os.stat_result:
@@ -103,12 +143,13 @@ def is_remote_path(path: str) -> bool:
 
 
 def open_file_descriptor(path: str) -> int:
-    """Open a file on this machine's disk and return its descriptor; raises OSError, InputError."""
+    """Open a regular file on this machine's disk and return its descriptor; raises OSError,
+    InputError."""
     tree_and_subpath = _find_virtual_tree_and_subpath(path)
     disk_path = (
         None if tree_and_subpath is None else tree_and_subpath[0].local_path(tree_and_subpath[1])
     )
-    return os.open(disk_path or path, READ_ONLY_FLAGS)
+    return open_regular_file(disk_path or path)
 
 
 def open_remote_source(path: str) -> Source | None:
@@ -135,9 +176,9 @@ def open_remote_source(path: str) -> Source | None:
 
 
 def open_binary(path: str) -> BinaryIO:
-    """Open a file for reading, wherever its bytes are; raises InputError, OSError."""
+    """Open a regular file for reading, wherever its bytes are; raises InputError, OSError."""
     source = open_remote_source(path)
-    return open(path, "rb") if source is None else open_as_file(source)  # noqa: PTH123 (many)
+    return regular_file(path) if source is None else open_as_file(source)
 
 
 def _has_writer(pipe_descriptor: int) -> bool:
@@ -152,7 +193,7 @@ def open_source(path: str, display_name: str | None = None) -> Source:
     if path == STDIN_PATH:
         if sys.stdin is None:
             raise InputError(NO_INPUT_MESSAGE)
-        return StreamSource(display_name or STDIN_PATH, partial(os.read, sys.stdin.fileno()))
+        return StreamSource(display_name or STDIN_PATH, STDIN.read)
     path, display_name = strip_file_scheme(path), display_name or path
     source = open_remote_source(path)
     if source is None:
@@ -194,6 +235,16 @@ def _open_local_source(path: str, display_name: str) -> Source:
     if stat.S_ISDIR(file_mode):
         raise InputError(f"{display_path}: is a directory")
     raise InputError(f"{display_path}: is neither a file nor a pipe")
+
+
+def read_whole_file(path: str, max_bytes: int) -> bytes:
+    """The bytes of a small file that the user named, or of a pipe; raises InputError, also if there
+    are more than `max_bytes`."""
+    with closing(open_source(path)) as source:
+        data = source.read_block(0, max_bytes + 1, max_bytes + 1)
+    if len(data) > max_bytes:
+        raise InputError(f"{format_display_name(path)}: is larger than {max_bytes} bytes")
+    return data
 
 
 def read_bytes_at(path: str, position: int, size: int, display_name: str | None = None) -> bytes:

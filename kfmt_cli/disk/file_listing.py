@@ -35,7 +35,9 @@ def _iter_local_files(path: str) -> Iterator[StoredFile]:
         try:
             status = stat_path(path)
         except OSError as error:
-            raise InputError(f"{format_display_name(path)}: {error.strerror}") from error
+            is_missing = isinstance(error, FileNotFoundError)
+            message = f"{format_display_name(path)}: {error.strerror}"
+            raise InputError(message, is_missing=is_missing) from error
         yield StoredFile(root, status.st_size, status.st_mtime_ns)
         return
     for directory in (walk := DirectoryWalk(root)):

@@ -179,9 +179,18 @@ def parse_topic_partition(directory_name: str) -> tuple[str | None, int | None]:
     return (format_display_name(match[1]), int(match[2])) if match else (None, None)
 
 
+_NAMED_TOPIC_ID_PATTERN = re.compile(r"^.+-\d+-([\w-]{22})$")
+
+
+def parse_directory_topic_id(directory_name: str) -> str | None:
+    """The topic id in the name of a directory of Kafka's LocalTieredStorage; None for others."""
+    match = _NAMED_TOPIC_ID_PATTERN.match(directory_name)
+    return None if match is None else match[1]
+
+
 _MARKED_DIRECTORY_PATTERN = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
 _TOPIC_PARTITION_PATTERN = re.compile(r"^(.+)-(\+?\d+)$", re.DOTALL)
-_MAX_PARTITION = (1 << 31) - 1
+MAX_PARTITION = (1 << 31) - 1
 
 
 @lru_cache(maxsize=4096)
@@ -194,7 +203,7 @@ def parse_broker_topic_partition(directory_name: str) -> tuple[str, int] | None:
             return None
         directory_name = marked_match[1]
     match = _TOPIC_PARTITION_PATTERN.match(directory_name)
-    if match is None or int(match[2]) > _MAX_PARTITION:
+    if match is None or int(match[2]) > MAX_PARTITION:
         return None
     return format_display_name(match[1]), int(match[2])
 

@@ -29,11 +29,14 @@ from kfmt_cli.disk.file_access import is_directory, stat_path
 from kfmt_cli.disk.file_names import (
     directory_marker_suffix,
     format_skipped_directories,
+    parse_topic_partition,
+    partition_directory,
     path_identity,
 )
 from kfmt_cli.disk.kinds import UNKNOWN_KIND
 from kfmt_cli.disk.kinds.kind import FileKind, InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.disk.pasted_input import resolve_pasted_file
 from kfmt_cli.disk.path_resolution import (
     is_tiered,
     list_broker_directories,
@@ -43,6 +46,7 @@ from kfmt_cli.disk.path_resolution import (
 )
 from kfmt_cli.disk.redpanda import REDPANDA_MESSAGE, is_redpanda_directory, is_redpanda_log
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
+from kfmt_cli.disk.topic_filter import TOPIC_PATTERNS, matches_topic, missing_topic_error
 from kfmt_cli.errors import InputError, UsageError
 
 
@@ -58,6 +62,8 @@ class InputPath:
     """The directory, and the directories under it that a broker would use."""
     listing_errors: list[str] = field(default_factory=list)
     """Messages about files and directories that could not be listed or assembled."""
+    other_topics: tuple[str | None, ...] = ()
+    """The topics of its directories if none of them is to be read."""
 
     def exclude_marked_directories(self, on_note: Callable[[str], None]) -> InputPath:
         """This path without the marked directories under it, which are copies or data that a broker
@@ -147,11 +153,13 @@ def reject_stdin(*paths: str) -> None:
 def resolve_path(path: str, *, accepts_stdin: bool = False) -> InputPath:
     """The files at a path.
 
-    accepts_stdin: - is standard input. Raises InputError if the path does not exist or has Redpanda
-    data, UsageError for - if the command cannot read it.
+    accepts_stdin: - is standard input, and pasted bytes are a log. Raises InputError if the path
+    does not exist or has Redpanda data, UsageError for - if the command cannot read it.
     """
     if not accepts_stdin:
         reject_stdin(path)
+    elif (pasted_file := resolve_pasted_file(path)) is not None:
+        return InputPath(pasted_file.path, pasted_file)
     if path and path != STDIN_PATH:
         path = mount_and_resolve_path(path)
     if path and is_directory(path):
@@ -163,16 +171,37 @@ def resolve_path(path: str, *, accepts_stdin: bool = False) -> InputPath:
         if not has_broker_files and is_redpanda_directory(path):
             raise InputError(f"{format_display_name(path)}: {REDPANDA_MESSAGE}")
         listing_errors = list(dict.fromkeys([*problem_messages(path), *listing_errors]))
-        return InputPath(path, None, directories, listing_errors)
+        return _select_directories(InputPath(path, None, directories, listing_errors))
     if not path or (path != STDIN_PATH and _is_missing(path)):
         if messages := problem_messages(path):
             raise InputError(messages[0])
-        message = f"{format_display_name(path)}: No such file or directory"
-        raise InputError(message, file=path, is_missing=True)
+        from kfmt_cli.disk.missing_paths import missing_path_message
+
+        raise InputError(missing_path_message(path), file=path, is_missing=True)
     if is_redpanda_log(Path(path).name):
         raise InputError(f"{format_display_name(path)}: {REDPANDA_MESSAGE}")
     file = resolve_input_file(path)
     return InputPath(path, file, listing_errors=problem_messages(path))
+
+
+def _select_directories(input_path: InputPath) -> InputPath:
+    """A directory without the partitions of topics that the run does not read."""
+    if not (patterns := TOPIC_PATTERNS.get()):
+        return input_path
+    topics = [directory_topic(directory) for directory in input_path.directories]
+    directories = [
+        directory
+        for directory, topic in zip(input_path.directories, topics, strict=True)
+        if topic is not None and matches_topic(topic, patterns)
+    ]
+    return replace(
+        input_path, directories=directories, other_topics=() if directories else tuple(topics)
+    )
+
+
+def directory_topic(directory: DirectoryListing) -> str | None:
+    """The topic in the name of a partition directory; None for another directory."""
+    return parse_topic_partition(partition_directory(directory.path).name)[0]
 
 
 def resolve_trailing_parent(path: str) -> str:
@@ -210,8 +239,24 @@ def resolve_paths(
     """
     if not accepts_stdin:
         reject_stdin(*(path for path in paths if isinstance(path, str)))
-    resolved_paths = _iter_resolved_paths(paths, on_error, accepts_stdin=accepts_stdin)
+    resolved_paths = _require_topics(
+        _iter_resolved_paths(paths, on_error, accepts_stdin=accepts_stdin)
+    )
     yield from resolved_paths if includes_duplicates else drop_duplicate_segments(resolved_paths)
+
+
+def _require_topics(input_paths: Iterable[InputPath]) -> Iterator[InputPath]:
+    """The paths with topics to read; raises NotFoundError if all are without, and a filter is
+    set."""
+    other_topics: list[str | None] = []
+    has_path = False
+    for input_path in input_paths:
+        other_topics += input_path.other_topics
+        if not input_path.other_topics:
+            has_path = True
+            yield input_path
+    if other_topics and not has_path:
+        raise missing_topic_error(TOPIC_PATTERNS.get(), other_topics)
 
 
 def drop_duplicate_segments(input_paths: Iterable[InputPath]) -> Iterator[InputPath]:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from errno import ENOENT
 from typing import ClassVar
 
-from kfmt_cli.core.source import READ_ONLY_FLAGS, FileSource, Source
+from kfmt_cli.core.regular_files import open_regular_file
+from kfmt_cli.core.source import FileSource, Source
 from kfmt_cli.core.urls import absolute_path, format_display_name, restore_url_slashes
 from kfmt_cli.errors import InputError
 
@@ -94,7 +95,7 @@ def list_disk_entries(directory: str) -> DirectoryEntries:
 def open_disk_source(path: str, display_name: str) -> FileSource:
     """Open a regular file on this machine's disk, as it is stored; raises InputError."""
     try:
-        return FileSource(os.open(path, READ_ONLY_FLAGS), display_name)
+        return FileSource(open_regular_file(path), display_name)
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         message = f"{format_display_name(display_name)}: {error.strerror}"

@@ -122,8 +122,8 @@ def list_broker_directories(path: str, on_error: Callable[[str], None]) -> list[
     unreadable directories. Raises InputError, UsageError."""
     directories = walk_directories(path, on_error)
     if any(any(map(is_compressed_segment_name, directory.files)) for directory in directories):
-        from kfmt_cli.disk.archive import create_scratch_directory
         from kfmt_cli.disk.compressed import CompressedFilesOverlay
+        from kfmt_cli.disk.unpacked_files import create_scratch_directory
 
         MOUNTS.add_tree(
             CompressedFilesOverlay(path, *MOUNTS.tree_and_subpath(path), create_scratch_directory())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kfmt_cli.disk.file_access import is_file
 from kfmt_cli.disk.file_names import path_identity
 from kfmt_cli.disk.kinds import INDEX_KINDS, classify_name
 from kfmt_cli.disk.kinds.kind import FileKind, InputFile
@@ -71,6 +72,20 @@ def segment_file_path(path: str, kind: FileKind) -> str:
     transient_suffix = f".{bare_suffix}" if bare_suffix else ""
     stem = file_name.removesuffix(transient_suffix).removesuffix(own_kind.suffix)
     return os.path.join(directory, f"{stem}{kind.suffix}{transient_suffix}")  # noqa: PTH118 (as it was written)
+
+
+def find_current_segment(segment: Segment) -> Segment:
+    """A segment that has a log, with the indexes that are next to it now."""
+    log = segment.required_log
+    index_by_kind = {}
+    for kind in INDEX_KINDS:
+        path = segment_file_path(log.path, kind)
+        if is_file(path):
+            name = segment_file_path(log.name, kind)
+            index_by_kind[kind] = segment.index_by_kind.get(kind) or replace(
+                log, path=path, name=name, kind=kind
+            )
+    return replace(segment, index_by_kind=index_by_kind)
 
 
 def group_segments(files: Iterable[InputFile]) -> list[Segment]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
-from pathlib import Path
 
+from kfmt_cli.disk.file_access import read_whole_file
 from kfmt_cli.errors import InputError, UsageError
 
 NONCE_BYTES = 12
+MAX_KEY_BYTES = 1 << 20
 OAEP_HASH = "sha3_512"
 DecryptFunction = Callable[[bytes, bytes], bytes]
 """Encrypted bytes and their authenticated data → the decrypted bytes."""
@@ -22,9 +23,9 @@ DecryptFunction = Callable[[bytes, bytes], bytes]
 def read_key_file(path: str) -> bytes:
     """The bytes of a key file; raises UsageError."""
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+        return read_whole_file(path, MAX_KEY_BYTES)
+    except InputError as error:
+        raise UsageError(str(error)) from error
 
 
 class PrivateKey:

@@ -143,9 +143,10 @@ def _read_elements(
     assert isinstance(count_node.value, int)
     is_nullable = isinstance(type_, ListWireType) and type_.nullable
     if count_node.value < 0:
-        if not (is_nullable and count_node.value == -1):
-            count_node.error = f"count {count_node.value}, but null is not allowed here"
-        node.is_list = False
+        if is_nullable and count_node.value == -1:
+            node.is_list = False
+        else:
+            count_node.error = f"negative count {count_node.value}"
         return
     if count_node.value > end - count_node.end:
         count_node.error = (

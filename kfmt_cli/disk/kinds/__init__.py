@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from kfmt_cli.disk.file_names import MAX_OFFSET
-from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND
+from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND, STREAMS_CHECKPOINT_KIND
 from kfmt_cli.disk.kinds.fixed_size_rows import (
     OFFSET_INDEX_KIND,
     PRODUCER_SNAPSHOT_KIND,
@@ -37,6 +37,7 @@ KINDS: list[FileKind] = [
     META_PROPERTIES_KIND,
     CLEAN_SHUTDOWN_KIND,
     CHECKPOINT_KIND,
+    STREAMS_CHECKPOINT_KIND,
     PARTITION_METADATA_KIND,
     QUORUM_STATE_KIND,
     KRAFT_SNAPSHOT_KIND,

@@ -1,4 +1,4 @@
-"""The checkpoint files of brokers, see `formats/checkpoint.py`.
+"""The checkpoint files of brokers and of Kafka Streams, see `formats/checkpoint.py`.
 
 Follows `org.apache.kafka.server.common.CheckpointFile`, but continues after a malformed line.
 """
@@ -26,18 +26,19 @@ from kfmt_cli.disk.kinds.kind import (
 )
 from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.formats.checkpoint import CHECKPOINTS
+from kfmt_cli.formats.checkpoint import CHECKPOINTS, STREAMS_CHECKPOINT
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.columnar_rows import build_columnar_rows
 
 _WHITESPACE_PATTERN = re.compile(r"[ \t\n\x0b\f\r]+")
 MAX_CHECKPOINT_BYTES = 64 << 20
+_LAYOUT_BY_NAME = {**CHECKPOINTS, STREAMS_CHECKPOINT.name: STREAMS_CHECKPOINT}
 REMOTE_CHECKPOINT_SUFFIX = ".leader_epoch_checkpoint"  # a file in remote storage
 
 
 def _field_column(field: Field) -> Column:
     column_kind = ColumnKind.NUMBER if isinstance(field.type, IntegerWireType) else ColumnKind.TEXT
-    return Column(field.name, column_kind, field.doc, unit=field.unit)
+    return Column(field.name, column_kind, field.doc, unit=field.unit, null_value=field.none_value)
 
 
 def _build_row_types() -> dict[str, RowType]:
@@ -53,7 +54,13 @@ def _build_row_types() -> dict[str, RowType]:
         )
         for fields, entry_docs in docs_by_fields.items()
     }
-    return {name: row_type_by_fields[checkpoint.fields] for name, checkpoint in CHECKPOINTS.items()}
+    row_types = {name: row_type_by_fields[layout.fields] for name, layout in CHECKPOINTS.items()}
+    row_types[STREAMS_CHECKPOINT.name] = RowType(
+        "streams_checkpoint_entry",
+        STREAMS_CHECKPOINT.doc,
+        (POSITION_COLUMN, *map(_field_column, STREAMS_CHECKPOINT.fields)),
+    )
+    return row_types
 
 
 ROW_TYPE_BY_CHECKPOINT = _build_row_types()
@@ -98,7 +105,8 @@ def read_checkpoint(file: InputFile) -> FileContents:
         file_bytes.decode()
     except UnicodeDecodeError as error:
         report_malformed(error.start, "not valid UTF-8")
-    if file_bytes and len(lines) < 2:  # brokers create them empty
+    is_streams = name == STREAMS_CHECKPOINT.name
+    if len(lines) < 2 and (file_bytes or is_streams):  # brokers create them empty
         report_malformed(len(file_bytes), "the file ends before the entry count")
     rows = []
     for line_number, (position, line) in enumerate(zip(positions, lines, strict=False), 1):
@@ -107,10 +115,10 @@ def read_checkpoint(file: InputFile) -> FileContents:
                 report_malformed(0, f"version {quote_content(line)}; only 0 is supported")
         elif line_number == 2:
             count_position = position
-        elif (values := _parse_line(CHECKPOINTS[name], line)) is not None:
+        elif (values := _parse_line(_LAYOUT_BY_NAME[name], line)) is not None:
             rows.append([position, *values])
         else:
-            line_format = " ".join(field.name for field in CHECKPOINTS[name].fields)
+            line_format = " ".join(field.name for field in _LAYOUT_BY_NAME[name].fields)
             message = f"line {line_number} is not of the form {line_format}"
             report_malformed(position, f"{message}: {quote_content(line)}")
     if len(lines) > 1 and parse_java_int(lines[1]) != len(lines) - 2:
@@ -156,7 +164,15 @@ CHECKPOINT_KIND = FileKind(
     FileLevel.LOG_DIRECTORY,
     suffix=REMOTE_CHECKPOINT_SUFFIX,
     names=frozenset(CHECKPOINTS),
-    row_types=tuple(dict.fromkeys(ROW_TYPE_BY_CHECKPOINT.values())),
+    row_types=tuple(dict.fromkeys(ROW_TYPE_BY_CHECKPOINT[name] for name in CHECKPOINTS)),
     layouts=tuple(CHECKPOINTS.values()),
+    reader=read_checkpoint,
+)
+STREAMS_CHECKPOINT_KIND = FileKind(
+    "streams_checkpoint",
+    FileLevel.PARTITION,
+    names=frozenset({STREAMS_CHECKPOINT.name}),
+    row_types=(ROW_TYPE_BY_CHECKPOINT[STREAMS_CHECKPOINT.name],),
+    layouts=(STREAMS_CHECKPOINT,),
     reader=read_checkpoint,
 )

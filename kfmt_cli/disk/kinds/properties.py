@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kfmt_cli.core.integers import parse_java_int
+from kfmt_cli.core.integers import java_trim, parse_java_int
 from kfmt_cli.core.json_text import json_text, parse_json
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
@@ -28,6 +28,7 @@ MAX_PROPERTIES_BYTES = 1 << 20
 _LATIN_1 = "iso-8859-1"
 _LINE_BREAK = re.compile(r"(?<=\n)")
 _JAVA_LINE_BREAK = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
+_COLON_PATTERN = re.compile(r"([^:]*)(:?)[ \t\n\v\f\r]*(.*)", re.DOTALL)
 OTHER_COLUMN = Column(
     "other",
     ColumnKind.JSON,
@@ -72,6 +73,9 @@ class PropertiesReader:
     charset: str = "utf-8"
     valid_range_by_field: Mapping[str, range] = field(default_factory=dict)
     """The values that brokers accept, by field; without an entry, all."""
+    version_field: str = ""
+    """For a message of Kafka in JSON: the field with its version. All fields of the version must be
+    there, in their JSON types; others are ignored."""
 
     def __call__(self, file: InputFile) -> FileContents:
         """The row of a file; raises InputError."""
@@ -93,10 +97,16 @@ class PropertiesReader:
             for layout_field in self.layout.fields
         }
         if file_text or not self.may_be_empty:
-            for position, name, value in self.parse_entries(file_text, report_malformed):
+            entries = list(self.parse_entries(file_text, report_malformed))
+            message_fields = self._message_fields({name: value for _, name, value in entries})
+            for position, name, value in entries:
                 layout_field = field_by_name.get(name)
                 if layout_field is None:
                     unknown_value_by_name[name] = value
+                    continue
+                if layout_field in message_fields and not _is_json_of_field(layout_field, value):
+                    detail = f"not a valid JSON {layout_field.type.name}"
+                    report_malformed(position, f"{name} is {json_text(value)}, {detail}")
                     continue
                 try:
                     value_by_field[layout_field.name] = _parse_value(layout_field, value)
@@ -109,7 +119,8 @@ class PropertiesReader:
                 if valid_range is not None and value_by_field[layout_field.name] not in valid_range:
                     detail = f"only {valid_range[0]} to {valid_range[-1]} are supported"
                     report_malformed(position, f"{name} is {value}; {detail}")
-            for field_names in self.required_field_groups:
+            message_field_groups = [(layout_field.name,) for layout_field in message_fields]
+            for field_names in (*self.required_field_groups, *message_field_groups):
                 if (
                     not any(value_by_field.get(name) is not None for name in field_names)
                     and not findings
@@ -120,6 +131,19 @@ class PropertiesReader:
         row.append(json_text(unknown_value_by_name) if unknown_value_by_name else None)
         return FileContents(len(file_bytes), [build_columnar_rows(self.row_type, [row])], findings)
 
+    def _message_fields(self, value_by_name: Mapping[str, object]) -> tuple[Field, ...]:
+        """The fields of a message with these values, by its version."""
+        version = value_by_name.get(self.to_property_name(self.version_field))
+        if not self.version_field or not isinstance(version, int):
+            return ()
+        return tuple(
+            layout_field
+            for layout_field in self.layout.fields
+            if layout_field.name != self.version_field
+            and layout_field.since <= version
+            and (layout_field.until is None or version <= layout_field.until)
+        )
+
 
 def _parse_value(field: Field, value: object) -> str | int | None:
     """A value in the form of the field's column; raises ValueError."""
@@ -128,13 +152,34 @@ def _parse_value(field: Field, value: object) -> str | int | None:
     if isinstance(field.type, DeclaredListType):
         return json_text(_with_snake_case_names(value))
     if isinstance(field.type, IntegerWireType):
-        number = parse_java_int(str(value), 8 * field.type.size)
+        number_text = java_trim(str(value)) if field.name == "version" else str(value)
+        number = parse_java_int(number_text, 8 * field.type.size)
         if number is None:
             raise ValueError(value)
         return number
     if field.type is UuidType:
         parse_uuid(str(value))
     return str(value)
+
+
+def _is_json_of_field(field: Field, value: object) -> bool:
+    """Whether Kafka takes a JSON value for a field of a message. Source:
+    `org.apache.kafka.common.protocol.MessageUtil`."""
+    if isinstance(field.type, IntegerWireType):
+        limit = 1 << (8 * field.type.size - 1)
+        return type(value) is int and -limit <= value < limit
+    if isinstance(field.type, DeclaredListType):
+        element_type = field.type.element_type
+        element_fields = element_type.fields if isinstance(element_type, Layout) else ()
+        return isinstance(value, list) and all(
+            isinstance(element, dict)
+            and all(
+                _is_json_of_field(element_field, element.get(_to_camel_case(element_field.name)))
+                for element_field in element_fields
+            )
+            for element in value
+        )
+    return isinstance(value, str)
 
 
 def _with_snake_case_names(json_value: object) -> object:
@@ -150,11 +195,11 @@ def _with_snake_case_names(json_value: object) -> object:
 
 
 def parse_colon_lines(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
-    """Lines of `name: value`."""
-    for position, line in _iter_lines(text):
-        name, colon, value = line.partition(":")
-        if colon:
-            yield position, name.strip(), value.strip()
+    """Lines of `name: value`, with white space after the colon. Source: `PartitionMetadataFile`."""
+    for position, line in _iter_lines(text, _JAVA_LINE_BREAK):
+        name, separator, value = _COLON_PATTERN.match(line).groups()  # type: ignore[union-attr]
+        if separator:
+            yield position, name.strip(), value
         elif line.strip():
             report_malformed(position, f"line without a colon: {quote_content(line.strip())}")
 
@@ -166,9 +211,12 @@ def decode_java_properties(data: bytes) -> str:
 
 def parse_java_properties(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
     """A Java properties file, decoded as ISO 8859-1. Source: `java.util.Properties.load`."""
-    start_position, logical_line = 0, ""
+    start_position, logical_line, ends_in_escape = 0, "", False
     for position, line in _iter_lines(text, _JAVA_LINE_BREAK, _LATIN_1):
+        if position == len(text):  # after the last line break
+            break
         stripped_line = line.lstrip(" \t\f")
+        ends_in_escape = False
         if not logical_line:
             start_position = position
             if not stripped_line or stripped_line[0] in "#!":
@@ -176,10 +224,12 @@ def parse_java_properties(text: str, report_malformed: ReportMalformed) -> Itera
         logical_line += stripped_line
         if (len(logical_line) - len(logical_line.rstrip("\\"))) % 2:
             logical_line = logical_line[:-1]
+            ends_in_escape = True
             continue
         yield _parse_property(start_position, logical_line, report_malformed)
         logical_line = ""
-    if logical_line:
+    # Java reads an escaped line break at the very end, if it is one character, as an empty name.
+    if logical_line or (ends_in_escape and not text.endswith("\r\n")):
         yield _parse_property(start_position, logical_line, report_malformed)
 
 
@@ -280,4 +330,5 @@ QUORUM_STATE = PropertiesReader(
     _to_quorum_state_name,
     (("data_version",), ("leader_epoch",)),
     valid_range_by_field={"data_version": range(2)},
+    version_field="data_version",
 )
