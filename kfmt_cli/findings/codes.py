@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from kfmt_cli.findings.finding import (
     ADVICE_LABEL,
@@ -23,6 +22,7 @@ from kfmt_cli.findings.finding import (
     Mend,
     Severity,
 )
+from kfmt_cli.findings.package_pages import read_page
 
 _MENDS_LABEL = "mended by"
 _HEADING = re.compile(r"`([a-z-]+)`\n\n\*\*(error|warning|note)\*\* · (.+)\n")
@@ -60,9 +60,7 @@ def _parse_code(entry: str) -> FindingCode:
     )
 
 
-CODES_BY_SUBJECT = dict(
-    parse_codes(Path(__file__).with_name("findings.md").read_text(encoding="utf-8"))
-)
+CODES_BY_SUBJECT = dict(parse_codes(read_page(__name__, "findings.md")))
 """All kinds of findings, by the title of their section, sorted by name."""
 
 
@@ -78,12 +76,14 @@ BATCH_LENGTH_NEGATIVE = _code("batch-length-negative")
 BATCH_LENGTH_TOO_BIG = _code("batch-length-too-big")
 BATCH_LENGTH_TOO_SMALL = _code("batch-length-too-small")
 BATCH_TRUNCATED = _code("batch-truncated")
+CHANGED_WHILE_READ = _code("changed-while-read")
 CODEC_UNKNOWN = _code("codec-unknown")
 CONTROL_MALFORMED = _code("control-malformed")
 CRC_MISMATCH = _code("crc-mismatch")
 DECOMPRESSION_FAILED = _code("decompression-failed")
 DECOMPRESSION_LIMIT = _code("decompression-limit")
 DIRECTORY_UNREADABLE = _code("directory-unreadable")
+FILE_ACCESS_DENIED = _code("file-access-denied")
 FILE_GREW = _code("file-grew")
 FILE_SHRANK = _code("file-shrank")
 FILE_UNREADABLE = _code("file-unreadable")
@@ -96,12 +96,32 @@ MAGIC_UNKNOWN = _code("magic-unknown")
 MAX_TIMESTAMP_MISMATCH = _code("max-timestamp-mismatch")
 MESSAGE_MALFORMED = _code("message-malformed")
 OFFSET_OUT_OF_SEGMENT = _code("offset-out-of-segment")
+# A batch 2^31 or more above a name that fits the file's first batch.
+OFFSET_OVERFLOW = replace(
+    OFFSET_OUT_OF_SEGMENT,
+    advice="The name fits the file's first batch: do not rename it. If later batches continue from "
+    "this offset, the log was not rolled at 2^31 offsets: a broker that recovers the last segment "
+    "moves the batch into a segment of its own. If they do not, the batch's offset is damaged.",
+)
 OFFSETS_BACKWARDS = _code("offsets-backwards")
 PAYLOAD_MALFORMED = _code("payload-malformed")
 RECORD_MALFORMED = _code("record-malformed")
 RECORD_OFFSET_OUT_OF_BATCH = _code("record-offset-out-of-batch")
 RECORD_OFFSETS_BACKWARDS = _code("record-offsets-backwards")
 RECORDS_COUNT_MISMATCH = _code("records-count-mismatch")
+_BEYOND_OFFSETS_EFFECT = (
+    "The broker leaves the log unchanged. If the batch contains that many records, those whose "
+    "offsets a consumer has already passed are silently skipped. If it does not, consumers get an "
+    "error inside this batch."
+)
+# More records than offsets: only reading them shows which of the two is wrong.
+RECORDS_BEYOND_OFFSETS = replace(
+    RECORDS_COUNT_MISMATCH,
+    after_crash=_BEYOND_OFFSETS_EFFECT,
+    after_clean_shutdown=_BEYOND_OFFSETS_EFFECT,
+    advice="If you have a healthy replica, restore the files from it; nothing is lost. "
+    "kfmt dump --records shows every record that the batch contains.",
+)
 RECORDS_LIMIT = _code("records-limit")
 SNAPSHOT_FOOTER_MISSING = _code("snapshot-footer-missing")
 SNAPSHOT_HEADER_MISSING = _code("snapshot-header-missing")
@@ -153,7 +173,9 @@ TRANSACTION_INDEX_NOT_A_MARKER = _code("transaction-index-not-a-marker")
 TRANSACTION_INDEX_TRAILING_BYTES = _code("transaction-index-trailing-bytes")
 TRANSACTION_INDEX_VERSION = _code("transaction-index-version")
 
+CLUSTER_ID_DIFFERS = _code("cluster-id-differs")
 DIRECTORY_NOT_A_PARTITION = _code("directory-not-a-partition")
+LOG_DIRECTORY_NESTED = _code("log-directory-nested")
 LOG_EMPTY = _code("log-empty")
 LOG_NOT_CHECKED = _code("log-not-checked")
 NAME_NOT_NUMERIC = _code("name-not-numeric")
@@ -163,13 +185,18 @@ SWAP_FILE = _code("swap-file")
 
 CHECKPOINT_ABOVE_END = _code("checkpoint-above-end")
 CHECKPOINT_WITHOUT_PARTITION = _code("checkpoint-without-partition")
+COMMITTED_OFFSET_OUT_OF_RANGE = _code("committed-offset-out-of-range")
+COORDINATOR_LOAD_FAILS = _code("coordinator-load-fails")
 DELETED_RECORDS_BACK = _code("deleted-records-back")
 LEADER_EPOCH_BACK = _code("leader-epoch-back")
 LEADER_EPOCH_CONTRADICTED = _code("leader-epoch-contradicted")
 LEFT_OVER_FILE = _code("left-over-file")
 LOG_START_ABOVE_END = _code("log-start-above-end")
+METADATA_LOAD_FAILS = _code("metadata-load-fails")
 OFFSETS_LOST = _code("offsets-lost")
 OWNER_CONTRADICTED = _code("owner-contradicted")
+PARTITION_MISNAMED = _code("partition-misnamed")
+PARTITION_MISSING = _code("partition-missing")
 PARTITION_SET_ASIDE = _code("partition-set-aside")
 PARTITION_TWICE = _code("partition-twice")
 PRODUCER_EPOCH_BACK = _code("producer-epoch-back")
@@ -198,14 +225,33 @@ def downgrade_for_damaged_log(code: FindingCode) -> FindingCode:
 
 
 def adapt_to_missing_offset_index(code: FindingCode) -> FindingCode:
-    """The code for a time index, with the consequences if the offset index is also missing."""
+    """The code for another index that is missing or empty, if the offset index is also missing: any
+    start rebuilds it.
+
+    Source: LogSegment.sanityCheck, LogLoader.recoverSegment.
+    """
     return replace(
         code,
+        severity=Severity.NOTE,
         advice=None,
         after_crash="The broker rebuilds the index.",
         after_clean_shutdown=(
             "The broker recovers the segment because its offset index is missing, and rebuilds "
-            "both indexes."
+            "all its indexes."
         ),
         mends=frozenset(),
     )
+
+
+_CLEAN_SHUTDOWN_CONDITION = "If .kafka_cleanshutdown is there, delete it"
+
+
+def adapt_to_next_start(code: FindingCode, is_after_clean_shutdown: bool) -> FindingCode:
+    """The code with the advice for the start that is next, if that depends on it."""
+    advice, condition, consequence = (code.advice or "").partition(_CLEAN_SHUTDOWN_CONDITION)
+    if not condition:
+        return code
+    if is_after_clean_shutdown:
+        verb = "delete" if advice.endswith(": ") else "Delete"
+        return replace(code, advice=f"{advice}{verb} .kafka_cleanshutdown{consequence}")
+    return replace(code, advice=advice.removesuffix("Otherwise: ").rstrip() or None)

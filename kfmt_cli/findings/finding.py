@@ -148,13 +148,16 @@ class FindingCollector:
 
     def count_suppressed(self, code: FindingCode, n_findings: int) -> None:
         """Count findings of a kind that has findings here, without keeping them."""
-        self._count_by_code_name[code.name] += n_findings
+        n_shown = self._count_by_code_name.get(code.name, 0)
+        self._count_by_code_name[code.name] = n_shown + n_findings
         self._suppressed_code_by_name[code.name] = code
 
     def iter_suppressed_counts(self) -> Iterator[tuple[FindingCode, int]]:
         """The kinds with more than `max_per_code` findings, each with the number not kept."""
         for code_name, code in self._suppressed_code_by_name.items():
-            yield code, self._count_by_code_name[code_name] - self.max_per_code
+            n_suppressed = self._count_by_code_name[code_name] - self.max_per_code
+            if n_suppressed > 0:
+                yield code, n_suppressed
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.shown_findings)

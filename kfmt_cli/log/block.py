@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kfmt_cli.core.codecs.checksum import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, compute_region_crcs
+from kfmt_cli.core.codecs.checksum_mistakes import ChecksummedBytes
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.formats.batch import (
@@ -142,6 +143,21 @@ def _fill_header_columns(
         set_column("timestamp_type", (header_columns.attributes >> TIMESTAMP_TYPE.shift) & 1)
         set_column("max_timestamp", header_columns.timestamp)
         set_column("has_timestamp", 1)
+
+
+def checksummed_bytes(
+    data: bytes, position: int, magic: int, uncompressed: bytes | None = None
+) -> ChecksummedBytes:
+    """The checksummed bytes of a batch. data: the batch, which is at `position` of the file.
+    uncompressed: the batch with its records decompressed; None if unknown."""
+    return ChecksummedBytes(
+        *(data, position, CHECKSUMMED_START_BY_MAGIC[magic]),
+        start_name="attributes" if magic == 2 else "magic",
+        crc_start=CRC_POSITION_BY_MAGIC[magic],
+        polynomial=POLYNOMIAL_BY_MAGIC[magic],
+        format_name=f"magic {magic}",
+        uncompressed=uncompressed,
+    )
 
 
 def max_timestamps(batches: BatchTable) -> IntArray:

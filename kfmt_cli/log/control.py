@@ -13,6 +13,7 @@ import numpy as np
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.partition_path import location_by_column
 from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
@@ -26,6 +27,8 @@ from kfmt_cli.formats.control import (
 )
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, batch_finding
 from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.rows.column import LocationSource
+from kfmt_cli.topics import CLUSTER_METADATA
 
 CONTROL_KEY_BYTES = CONTROL_RECORD_KEY.dtype.itemsize
 MARKER_BYTES = END_TXN_MARKER.dtype.itemsize
@@ -98,6 +101,9 @@ def _fill_kraft_columns(
     )
     from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 
+    # Brokers and consumers decode them in no other topic.
+    topic = location_by_column(block.file_name, LocationSource.FILE)["topic"]
+    is_kraft_log = topic in (None, CLUSTER_METADATA)
     json_texts: list[bytes] = []
     json_start = len(records.data)
     for row in kraft_rows.tolist():
@@ -109,7 +115,7 @@ def _fill_kraft_columns(
             None if version_layout is None else read_message(version_layout, value, 0, len(value))
         )
         error = "its value lacks a version" if decoded_message is None else decoded_message.error
-        if error is not None:
+        if error is not None and is_kraft_log:
             message = f"control record whose value is not a valid {message_layout.name}: {error}"
             offset = int(rows.offset[row])
             yield batch_finding(

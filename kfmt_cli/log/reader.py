@@ -29,6 +29,7 @@ MAX_BLOCK_BYTES = 1 << 21
 FIRST_BLOCK_BYTES = 1 << 16  # small, so that the first rows of a huge file appear at once
 LARGE_BATCH_BYTES = 64 << 20  # a larger batch is checked in chunks before it is read into memory
 
+_MAX_REREADS = 8  # of the end of a file that is being written
 _NEEDS_MORE, _BUFFER_FULL = (scan.WALK_STOP_REASONS[name] for name in ("MORE", "FULL"))
 
 
@@ -70,6 +71,7 @@ class LogReader:
         self._next_offset = base_offset
         self._has_compressed_sets = False
         self._walk_buffer = np.empty((3, 1024), np.int64)
+        self._n_rereads = 0
         self.n_batches = 0
         self.reader_state = ReaderState(0, 0, first_block_bytes, base_offset, False)
         self.has_plausible_batch = False
@@ -110,13 +112,13 @@ class LogReader:
                     self._source.prefetch_block(position + int(batch_ends[-1]), block_bytes)
                 block, position = self._build_block(data, position, batch_starts, batch_ends)
                 self.has_plausible_batch = True
-            elif stop_reason == _NEEDS_MORE and len(data) < (
+            elif stop_reason == _NEEDS_MORE and max(min_read_bytes, len(data)) < (
                 batch_bytes := self._credible_batch_bytes(data, position)
             ):
-                if min_read_bytes < batch_bytes:
-                    min_read_bytes = batch_bytes
-                    continue
-                block, position = self._read_damaged_block(position, stop_reason)
+                min_read_bytes = batch_bytes
+                continue
+            elif stop_reason == _NEEDS_MORE and self._has_file_grown(position + len(data)):
+                continue
             else:
                 block, position = self._read_damaged_block(position, stop_reason)
             self._source.release_bytes_before(
@@ -127,6 +129,7 @@ class LogReader:
             )
             yield block
             min_read_bytes = 1
+            self._n_rereads = 0
 
     @cached_property
     def _damage_analyzer(self) -> DamageAnalyzer:
@@ -152,6 +155,15 @@ class LogReader:
         if batch_bytes > LARGE_BATCH_BYTES and not self._damage_analyzer.is_batch_start(position):
             return 0
         return batch_bytes
+
+    def _has_file_grown(self, end_position: int) -> bool:
+        """Whether a file that ended with a part of a batch has more bytes now: a broker was writing
+        this batch."""
+        source_bytes = self._source.size
+        if source_bytes is None or end_position < source_bytes or self._n_rereads >= _MAX_REREADS:
+            return False
+        self._n_rereads += 1
+        return self._source.has_grown(end_position)
 
     def _find_batch_ranges(self, data: bytes) -> tuple[IntArray, IntArray, int]:
         walk_regions = np.array([[0], [len(data)], [0], [0]], np.int64)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, split_runs
 from kfmt_cli.log.derived_columns import read_complete_records
@@ -28,34 +32,51 @@ _STREAMED_COLUMNS = ("offset", "key", "key_size", "value", "value_size", "contro
 
 
 def iter_records_and_findings(
-    log: OpenLog, limit: DecompressionLimit
+    log: OpenLog,
+    limit: DecompressionLimit,
+    select_rows: Callable[[Block, RecordColumns], BoolArray] | None = None,
 ) -> Iterator[StreamedRecord | Finding]:
-    """The records and findings of a log; records of damaged batches are skipped."""
+    """The records and findings of a log; records of damaged batches are skipped.
+
+    select_rows: returns a mask of the records to include, by a run of batches and their records.
+    """
     for block in log.blocks:
-        yield from block.findings
-        for run in split_runs(block):
-            records = read_complete_records(run, limit)
-            yield from records.findings
-            yield from _iter_valid_records(run, records)
+        yield from iter_block_records(block, limit, select_rows)
 
 
-def _iter_valid_records(run: Block, records: RecordColumns) -> Iterator[StreamedRecord]:
+def iter_block_records(
+    block: Block,
+    limit: DecompressionLimit,
+    select_rows: Callable[[Block, RecordColumns], BoolArray] | None = None,
+) -> Iterator[StreamedRecord | Finding]:
+    """The same of one block."""
+    yield from block.findings
+    for run in split_runs(block):
+        records = read_complete_records(run, limit)
+        yield from records.findings
+        is_included = run.batches.crc_valid[records.batch_of_row] == 1
+        if select_rows is not None:
+            is_included &= select_rows(run, records)
+        yield from _iter_selected_records(run, records, np.flatnonzero(is_included))
+
+
+def _iter_selected_records(
+    run: Block, records: RecordColumns, selected_rows: IntArray
+) -> Iterator[StreamedRecord]:
     batches, data = run.batches, records.data
-    batch_of_row = records.batch_of_row
+    batch_of_row = records.batch_of_row[selected_rows]
     batch_columns = (
-        batches[name][batch_of_row].tolist()
-        for name in ("crc_valid", "transactional", "producer_id")
+        batches[name][batch_of_row].tolist() for name in ("transactional", "producer_id")
     )
-    record_columns = (records.rows[name].tolist() for name in _STREAMED_COLUMNS)
-    for is_valid, is_transactional, producer_id, *row_values in zip(
+    record_columns = (records.rows[name][selected_rows].tolist() for name in _STREAMED_COLUMNS)
+    for is_transactional, producer_id, *row_values in zip(
         *batch_columns, *record_columns, strict=True
     ):
         offset, key_start, key_size, value_start, value_size, is_control, control_type = row_values
-        if is_valid:
-            yield StreamedRecord(
-                offset,
-                None if key_size < 0 else data[key_start : key_start + key_size],
-                None if value_size < 0 else data[value_start : value_start + value_size],
-                control_type if is_control else None,
-                producer_id if is_transactional else None,
-            )
+        yield StreamedRecord(
+            offset,
+            None if key_size < 0 else data[key_start : key_start + key_size],
+            None if value_size < 0 else data[value_start : value_start + value_size],
+            control_type if is_control else None,
+            producer_id if is_transactional else None,
+        )

@@ -14,6 +14,7 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, split_runs
 from kfmt_cli.log.decompression import decompress_ahead, needs_separate_decoding
 from kfmt_cli.log.derived_columns import batch_rows, read_complete_records, record_rows
+from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.rows.columnar_rows import NestedRows
 from kfmt_cli.rows.log_tables import BatchTable
@@ -60,6 +61,8 @@ class LogRowsReader:
     """Decodes the topic's keys and values."""
     as_text: bool = False
     """Format decoded values as text for people instead of JSON."""
+    on_records: Callable[[RecordColumns], None] | None = None
+    """Called with the selected records of each run."""
 
     def iter_prepared_blocks(
         self, blocks: Iterable[Block], on_progress: Callable[[int], None] = lambda _: None
@@ -91,6 +94,8 @@ class LogRowsReader:
             run_and_records = (
                 self.selection.select_records(run, records) if self.selection else (run, records)
             )
+            if self.on_records is not None:
+                self.on_records(run_and_records[1])
             nested_rows = record_rows(*run_and_records, self.decoder, self.as_text)
             yield RowsAndFindings(nested_rows, [*run.findings, *records.findings])
 

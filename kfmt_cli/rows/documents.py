@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping
-from pathlib import Path
 
 from kfmt_cli.findings.finding import SEVERITIES
+from kfmt_cli.findings.package_pages import read_page
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.rows.type_pages import read_row_types
 
-TYPES_BY_CHAPTER = read_row_types(Path(__file__).with_name("documents.md"))
+TYPES_BY_CHAPTER = read_row_types(read_page(__name__, "documents.md"))
 """The types of each chapter of the page, by their names."""
 _type = dict(ChainMap(*TYPES_BY_CHAPTER.values())).__getitem__
 
@@ -38,6 +38,7 @@ DIFF_ROW = _type("diff")
 HOLE_ROW = _type("hole")
 MISSING_OFFSETS_ROW = _type("missing")
 REARRANGED_ROW = _type("rearranged")
+RESTORED_MARKERS_ROW = _type("restored")
 LOOKUP_ROW = _type("lookup")
 CODE_ROW = _type("code")
 EXPLAIN_PAGE_ROW = _type("topic")

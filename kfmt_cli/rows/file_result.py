@@ -76,6 +76,8 @@ class RunSummary:
     """Directories with errors."""
     n_unread_inputs: int = 0
     """Inputs that could not be read."""
+    n_known_findings: int = 0
+    """Findings that the baseline has."""
     totals: FieldDict = field(default_factory=FieldDict)
     """The sums over all results, by name."""
     other_counts: dict[str, int] = field(default_factory=dict)

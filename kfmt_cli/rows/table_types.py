@@ -57,6 +57,15 @@ def _batch_column(name: str) -> Column:
     )
 
 
+_LEADER_EPOCH_COLUMN = replace(
+    _batch_column("partition_leader_epoch"),
+    name="leader_epoch",
+    doc="The epoch of the leader that appended the batch; null in magic 0 and 1. With topic id, "
+    "partition and offset, it identifies the record.",
+    null_value=-1,
+)
+
+
 def _decoded_column(name: str) -> Column:
     """A column of text from a topic's decoder, null in records without it."""
     return replace(DECODED_RECORD_ROW[name], present_if=None, presence_column=f"has_{name}")
@@ -82,6 +91,7 @@ RECORDS_TABLE = RowType(
         *map(_decoded_column, ("decoded_key", "decoded_value")),
         _TOPIC_ID_COLUMN,
         _TIMESTAMP_MS_COLUMN,
+        _LEADER_EPOCH_COLUMN,
     ),
 )
 SNAPSHOT_RECORDS_TABLE = replace(
@@ -169,6 +179,8 @@ TABLES: dict[str, RowType] = {
 }
 
 
+ADDED_COLUMNS = frozenset({_LEADER_EPOCH_COLUMN.name})
+"""The columns of records that tables of earlier versions of `pipeline export` do not have."""
 LAKE_TABLES = (RECORDS_TABLE.name, BATCHES_TABLE.name, SNAPSHOT_RECORDS_TABLE.name)
 """The tables of an export."""
 
@@ -185,6 +197,30 @@ def export_result_type(table_names: tuple[str, ...]) -> FileResultType:
     return FileResultType(("bytes", *table_names, *extra_table_names), column_widths)
 
 
+_REPLICA_COLUMNS = (
+    Column("log_dir", ColumnKind.TEXT, "The log directory; only with all replicas."),
+    Column(
+        "broker_id",
+        doc="From meta.properties of the log directory; only with all replicas.",
+        n_bits=32,
+    ),
+)
+_REPLICA_COLUMN_BY_NAME = {column.name: column for column in _REPLICA_COLUMNS}
+
+
+def find_column(table_name: str, column_name: str) -> Column | None:
+    """A column of a table, or one that tells the replicas of a record apart; None for another
+    name."""
+    return TABLES[table_name].leaf_by_name.get(column_name) or (
+        _REPLICA_COLUMN_BY_NAME.get(column_name) if has_records(table_name) else None
+    )
+
+
+def with_replica_columns(table_name: str) -> tuple[str, ...]:
+    """The names of the columns of a table of records that has the records of all replicas."""
+    return tuple(column.name for column in (*TABLES[table_name].leaves, *_REPLICA_COLUMNS))
+
+
 def has_records(table_name: str) -> bool:
     """Whether a table has a row per record."""
     return table_name in (RECORDS_TABLE.name, SNAPSHOT_RECORDS_TABLE.name)
@@ -192,5 +228,10 @@ def has_records(table_name: str) -> bool:
 
 def select_columns(table_name: str, column_names: tuple[str, ...]) -> tuple[Column, ...]:
     """The named columns of a table, in that order, or all if none are named; raises KeyError."""
-    table_type = TABLES[table_name]
-    return tuple(table_type[name] for name in column_names) if column_names else table_type.leaves
+    if not column_names:
+        return TABLES[table_name].leaves
+    columns = {name: find_column(table_name, name) for name in column_names}
+    for name, column in columns.items():
+        if column is None:
+            raise KeyError(name)
+    return tuple(column for column in columns.values() if column is not None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from kfmt_cli.core.layout.field import BYTE_UNIT, BYTES_UNIT, OFFSET_UNIT
@@ -49,10 +48,10 @@ _HEADING = re.compile(r"(\w+)(?: \((.+)\))?")
 _KEY_COLUMNS = re.compile(r"(\d+) key columns?")
 
 
-def read_row_types(page: Path) -> dict[str, dict[str, RowType]]:
+def read_row_types(page: str) -> dict[str, dict[str, RowType]]:
     """The types of each chapter of a page, by their names. Raises ValueError for a line that is not
-    understood."""
-    chapters = page.read_text(encoding="utf-8").split("\n## ")[1:]
+    understood. page: its text."""
+    chapters = page.split("\n## ")[1:]
     row_types: dict[str, dict[str, RowType]] = {}
     for chapter in chapters:
         title, *entries = chapter.split("\n### ")

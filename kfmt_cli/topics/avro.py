@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
+from kfmt_cli.core.regular_files import read_regular_file
 from kfmt_cli.errors import UsageError
 from kfmt_cli.topics.payload_budget import MAX_NAME_CHARACTERS, MIN_VALUE_BUDGET, PayloadBudget
 
@@ -30,7 +31,7 @@ def avro_file_reader(path: Path, *, is_framed: bool = False) -> Callable[[bytes]
     """A function that reads values of the schema in a file; see `avro_schema_reader`. Raises
     UsageError."""
     try:
-        schema_text = path.read_text()
+        schema_text = read_regular_file(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not an Avro schema: {error}") from error
     return avro_schema_reader(str(path), schema_text, is_framed=is_framed)

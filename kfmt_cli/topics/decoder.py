@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,10 @@ class Decoder:
         self._message_type_by_id = {
             message_type.type_id: message_type for message_type in message_types
         }
+
+    def logical_key(self, key: bytes) -> Hashable:
+        """What the program that reads the topic compares of a key; by default, its bytes."""
+        return key
 
     def decode_key(self, key: bytes) -> DecodedPayload | None:
         """Decode a key."""

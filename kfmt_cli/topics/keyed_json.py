@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 from kfmt_cli.topics.decoder import DecodedPayload, Decoder
 from kfmt_cli.topics.payloads import read_encodable_json
+
+MAGIC_MEMBER = "magic"  # a version of the keys of a schema registry, which it does not compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,19 @@ class JsonDecoder(Decoder):
 
     parse_key: Callable[[bytes], KeyContent | None]
     """Returns the content of a key; None if it does not belong to the topic."""
+
+    def logical_key(self, key: bytes) -> Hashable:
+        """The parsed content: programs write the same JSON with its members in another order.
+
+        Source: `org.apache.kafka.connect.storage.KafkaOffsetBackingStore`, connectorPartitions.
+        """
+        key_content = self.parse_key(key)
+        if key_content is None:
+            return key
+        identifying_members = {
+            name: member for name, member in key_content.subject.items() if name != MAGIC_MEMBER
+        }
+        return key_content.record_type, json.dumps(identifying_members, sort_keys=True)
 
     def decode_key(self, key: bytes) -> DecodedPayload | None:
         key_content = self.parse_key(key)

@@ -7,11 +7,12 @@ four bytes, then the payload; for Protobuf, the indexes of the message precede t
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
+from kfmt_cli.core.regular_files import read_regular_file
 from kfmt_cli.errors import UsageError
 from kfmt_cli.topics.avro import avro_file_reader, avro_schema_reader
 from kfmt_cli.topics.payload_budget import (
@@ -29,6 +30,7 @@ from kfmt_cli.topics.payloads import (
     read_json,
 )
 
+MAX_CACHED_SCHEMAS = 4096  # values may name any number of schemas
 FRAME_HEADER_BYTES = 5
 AVRO_SUFFIX, PROTOBUF_SUFFIX, JSON_SUFFIX = ".avsc", ".desc", ".json"
 _SCHEMA_ID_REGEX = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -76,7 +78,7 @@ def create_confluent_reader(schema_source: SchemaSource) -> PayloadReader:
 
     path_by_id = {} if directory is None else _find_schema_paths(directory)
 
-    @cache
+    @lru_cache(MAX_CACHED_SCHEMAS)
     def create_reader_or_error(schema_id: int) -> PayloadReader | str:
         """A reader for a schema that is there, or the reason why it cannot be used."""
         try:
@@ -180,9 +182,8 @@ def _load_message_descriptors(descriptor_path: Path) -> tuple[Any, Any]:
     from google.protobuf.message import DecodeError
 
     try:
-        file_descriptors = descriptor_pb2.FileDescriptorSet.FromString(
-            descriptor_path.read_bytes()
-        ).file
+        descriptor_bytes = read_regular_file(descriptor_path)
+        file_descriptors = descriptor_pb2.FileDescriptorSet.FromString(descriptor_bytes).file
     except (OSError, DecodeError) as error:
         raise UsageError(f"{descriptor_path}: not a descriptor file: {error}") from error
     loaded_pool = descriptor_pool.DescriptorPool()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from kfmt_cli.core.codecs.decompress import CompressionError, DecompressionLimit, decompress
@@ -12,6 +12,7 @@ from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
 from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
 from kfmt_cli.core.times import format_time
+from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import (
     CODECS,
     COMPRESSION,
@@ -22,13 +23,29 @@ from kfmt_cli.formats.batch import (
     TIMESTAMP_TYPE,
 )
 from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
+from kfmt_cli.log.anatomy.encoder_mistakes import (
+    EncoderMistake,
+    RecordFacts,
+    find_encoder_mistake,
+    find_header_mistake,
+    read_record_facts,
+)
+from kfmt_cli.log.anatomy.field_marks import (
+    HeaderMarks,
+    describe_attributes,
+    describe_compressed_bytes,
+    mark_deltas,
+    mark_length,
+    mark_magic,
+    mark_record,
+)
 from kfmt_cli.log.anatomy.part import AnatomyPart, set_checksum_meaning
 from kfmt_cli.log.anatomy.payloads import decode_payload_nodes, payload_bounds
 from kfmt_cli.log.block import (
     BATCH_HEADER_BYTES,
-    CHECKSUMMED_START_BY_MAGIC,
     LOG_OVERHEAD_BYTES,
     Block,
+    checksummed_bytes,
 )
 from kfmt_cli.topics.decoder import Decoder
 
@@ -45,6 +62,8 @@ class BatchAnatomy:
     decompression_limit: DecompressionLimit
     only_record_index: int | None = None
     """The index of the one record to show with the header, None for all."""
+    findings: Sequence[Finding] | None = None
+    """The findings about the batch and its records, to mark their fields; None to mark none."""
 
     def iter_parts(self) -> Iterator[AnatomyPart]:
         """The batch, then its decompressed records or messages if it is compressed."""
@@ -72,64 +91,57 @@ class BatchAnatomy:
         title = f"{batch_label}, {len(self.data)} bytes, {offsets_text}"
         return AnatomyPart(title, self.data, position, nodes)
 
-    def _set_crc_meaning(self, node: FieldNode) -> None:
-        """Show on its node whether the checksum matches."""
+    def _set_crc_meaning(self, node: FieldNode, uncompressed: bytes | None = None) -> None:
+        """Show on its node whether the checksum matches, and which one it is if not.
+        uncompressed: the batch with its records decompressed."""
         magic, position = self._header_value("magic"), self._header_value("position")
-        first_byte, end_byte = (
-            position + CHECKSUMMED_START_BY_MAGIC[magic],
-            position + self._header_value("size"),
+        target = checksummed_bytes(self.data, position, magic, uncompressed)
+        set_checksum_meaning(
+            node, target, self._header_value("crc_computed"), position + self._header_value("size")
         )
-        checksum_label = (
-            f"{'CRC-32C' if magic == 2 else 'CRC-32'} of bytes {first_byte:x}..{end_byte - 1:x}"
-        )
-        set_checksum_meaning(node, checksum_label, self._header_value("crc_computed"))
+
+    def _decompress(
+        self, compressed_node: FieldNode, compressed_range: tuple[int, int]
+    ) -> bytes | None:
+        """The bytes of a node decompressed; None for a failure, which is set as its error."""
+        codec = self._header_value("compression")
+        compressed_data = self.data[slice(*compressed_range)]
+        if codec >= len(CODECS):
+            compressed_node.error = f"codec {codec} is unknown"
+            return None
+        try:
+            max_output_bytes = self.decompression_limit.max_output_bytes(len(compressed_data))
+            magic = self._header_value("magic")
+            decompressed = decompress(CODECS[codec], compressed_data, max_output_bytes, magic)
+        except CompressionError as error:
+            hint = describe_compressed_bytes(CODECS[codec], compressed_data)
+            compressed_node.error = f"{error}{f'; {hint}' if hint else ''}"
+            return None
+        compressed_node.meaning = f"{CODECS[codec]}: {len(decompressed)} bytes decompressed"
+        return decompressed
 
     def _iter_compressed_parts(
         self,
         nodes: Iterable[FieldNode],
-        compressed_node: FieldNode,
+        decompressed: bytes | None,
         compressed_range: tuple[int, int],
         iter_inner_nodes: Callable[[bytes], Iterator[FieldNode]],
     ) -> Iterator[AnatomyPart]:
-        """The batch, then a node's bytes decompressed; a failure is set as the node's error."""
-        codec, compressed_data = (
-            self._header_value("compression"),
-            self.data[slice(*compressed_range)],
-        )
-        decompressed_data = None
-        if codec >= len(CODECS):
-            compressed_node.error = f"codec {codec} is unknown"
-        else:
-            try:
-                max_output_bytes = self.decompression_limit.max_output_bytes(len(compressed_data))
-                magic = self._header_value("magic")
-                decompressed_data = decompress(
-                    CODECS[codec], compressed_data, max_output_bytes, magic
-                )
-                compressed_node.meaning = (
-                    f"{CODECS[codec]}: {len(decompressed_data)} bytes decompressed"
-                )
-            except CompressionError as error:
-                compressed_node.error = str(error)
+        """The batch, then its compressed bytes decompressed, if that was possible."""
         yield self._batch_part(iter(nodes))
-        if decompressed_data is not None:
+        if decompressed is not None:
             first_byte, end_byte = (
                 self._header_value("position") + range_end for range_end in compressed_range
             )
             title = f"bytes {first_byte:x}..{end_byte - 1:x}, decompressed"
-            yield AnatomyPart(
-                title,
-                decompressed_data,
-                first_byte,
-                iter_inner_nodes(decompressed_data),
-                CODECS[codec],
-            )
+            codec = CODECS[self._header_value("compression")]
+            inner_nodes = iter_inner_nodes(decompressed)
+            yield AnatomyPart(title, decompressed, first_byte, inner_nodes, codec)
 
     def _iter_v2_parts(self) -> Iterator[AnatomyPart]:
         data, batches = self.data, self.block.batches
         header_node = read_field_tree(RECORD_BATCH, data, 0, BATCH_HEADER_BYTES)
         header_values = _integer_header_values(header_node)
-        self._set_crc_meaning(header_node.require_child("crc"))
         base_offset, last_offset_delta = header_values.base_offset, header_values.last_offset_delta
         header_node.require_child(
             "last_offset_delta"
@@ -139,35 +151,62 @@ class BatchAnatomy:
         length_node = header_node.require_child("batch_length")
         length_node.meaning = "bytes after this field"
         if header_values.batch_length != len(data) - LOG_OVERHEAD_BYTES:
-            _set_length_error(length_node, len(data))
+            mark_length(length_node, len(data))
         if header_values.base_sequence >= 0:
             last_sequence = (header_values.base_sequence + last_offset_delta) & MAX_SEQUENCE
             header_node.require_child("base_sequence").meaning = f"last is {last_sequence}"
+        compressed_range = BATCH_HEADER_BYTES, len(data)
+        compressed_node = FieldNode("records", "bytes", *compressed_range)
+        is_compressed = bool(batches.compression[self.batch_index])
+        records: bytes | None = data[BATCH_HEADER_BYTES:]
+        if is_compressed:
+            records = self._decompress(compressed_node, compressed_range)
+            stored_facts = read_record_facts(header_values, data[BATCH_HEADER_BYTES:])
+            if records is None and stored_facts.n_records:
+                compressed_node.error = f"{compressed_node.error}; they are records, uncompressed"
+        uncompressed = data[:BATCH_HEADER_BYTES] + records if is_compressed and records else None
+        self._set_crc_meaning(header_node.require_child("crc"), uncompressed)
         record_node_reader = _RecordNodeReader(
             header_values,
             bool(batches.control[self.batch_index]),
             self.decoder,
             self.only_record_index,
         )
-        if not batches.compression[self.batch_index]:
-            return iter(
-                [
-                    self._batch_part(
-                        chain(
-                            [header_node],
-                            record_node_reader.iter_record_nodes(data, BATCH_HEADER_BYTES),
-                        )
-                    )
-                ]
+        if self.findings is not None:
+            mistake = self._mark_header(header_node, header_values, records, is_compressed)
+            record_node_reader = replace(record_node_reader, mistake=mistake, marks_deltas=True)
+        if is_compressed:
+            return self._iter_compressed_parts(
+                (header_node, compressed_node),
+                records,
+                compressed_range,
+                lambda decompressed: record_node_reader.iter_record_nodes(decompressed, 0),
             )
-        compressed_node = FieldNode("records", "bytes", BATCH_HEADER_BYTES, len(data))
-        compressed_range = BATCH_HEADER_BYTES, len(data)
-        return self._iter_compressed_parts(
-            (header_node, compressed_node),
-            compressed_node,
-            compressed_range,
-            lambda decompressed: record_node_reader.iter_record_nodes(decompressed, 0),
-        )
+        record_nodes = record_node_reader.iter_record_nodes(data, BATCH_HEADER_BYTES)
+        return iter([self._batch_part(chain([header_node], record_nodes))])
+
+    def _mark_header(
+        self,
+        header_node: FieldNode,
+        header_values: FieldDict,
+        records: bytes | None,
+        is_compressed: bool,
+    ) -> EncoderMistake | None:
+        """Mark the header's fields; returns the mistake that explains the records, if any."""
+        mistake = None
+        facts = RecordFacts() if records is None else read_record_facts(header_values, records)
+        if self.findings and records is not None:
+            batch = None if is_compressed else self.data
+            mistake = find_encoder_mistake(header_values, records, batch)
+        HeaderMarks(self.findings or (), mistake).mark(header_node, facts)
+        attributes_node = header_node.require_child("attributes")
+        if not attributes_node.is_invalid:
+            attributes_node.meaning = describe_attributes(header_values.attributes)
+            if not is_compressed and records and self.findings:
+                hint = describe_compressed_bytes(CODECS[0], records)
+                attributes_node.is_invalid = bool(hint)
+                attributes_node.meaning = f"✗ the records: {hint}" if hint else ""
+        return mistake
 
     def _iter_legacy_parts(self) -> Iterator[AnatomyPart]:
         """A message of magic 0 or 1."""
@@ -190,8 +229,10 @@ class BatchAnatomy:
             size_node.value = int.from_bytes(
                 stored_bytes[size_field_start : size_field_start + 4], "big", signed=True
             )
-            _set_length_error(size_node, len(stored_bytes))
+            mark_length(size_node, len(stored_bytes))
         self._set_crc_meaning(message_node.require_child("crc"))
+        if message_node.require_child("crc").is_invalid:
+            mark_magic(message_node, stored_bytes)
         value_node = next((child for child in message_node.children if child.name == "value"), None)
         value_range = None if value_node is None else payload_bounds(value_node)
         if not self._header_value("compression") or value_node is None or value_range is None:
@@ -205,7 +246,10 @@ class BatchAnatomy:
                 )
             return iter([self._batch_part(iter((message_node,)))])
         return self._iter_compressed_parts(
-            (message_node,), value_node, value_range, self._iter_inner_message_nodes
+            (message_node,),
+            self._decompress(value_node, value_range),
+            value_range,
+            self._iter_inner_message_nodes,
         )
 
     def _iter_inner_message_nodes(self, decompressed: bytes) -> Iterator[FieldNode]:
@@ -238,6 +282,11 @@ def invalid_batch_part(data: bytes, position: int) -> AnatomyPart:
         return AnatomyPart(
             title, data, position, chain([header_node], iter_record_nodes(data, header_node.end))
         )
+    mistake = find_header_mistake(data) if magic != 2 else None
+    if mistake is not None:
+        HeaderMarks((), mistake).mark_mistake(header_node)
+    elif magic != 2:
+        mark_magic(header_node, data)
     nodes = [header_node]
     if header_node.end < len(data):
         nodes.append(
@@ -254,14 +303,6 @@ def _integer_header_values(header_node: FieldNode) -> FieldDict:
     )
 
 
-def _set_length_error(length_node: FieldNode, batch_bytes: int) -> None:
-    """Show on its node that a batch's length is wrong. batch_bytes: the batch's size."""
-    length_node.is_invalid = True
-    length_node.meaning = (
-        f"✗ should be {batch_bytes - LOG_OVERHEAD_BYTES}, according to the checksum"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _RecordNodeReader:
     """The records of a batch."""
@@ -272,11 +313,17 @@ class _RecordNodeReader:
     decoder: Decoder | None
     only_record_index: int | None = None
     """The index of the one record to show, None for all."""
+    mistake: EncoderMistake | None = None
+    """The mistake that explains the records, to mark on the first that shows it."""
+    marks_deltas: bool = False
+    """Whether to mark wrong offsets and timestamps."""
 
     def iter_record_nodes(self, data: bytes, position: int) -> Iterator[FieldNode]:
         """The records in a buffer, starting at a byte."""
         n_declared = self.header_values.records_count
-        record_index = 0
+        record_index, previous_delta, mistake = 0, -1, self.mistake
+        if mistake is not None and mistake.is_in_header:
+            mistake = None
         if self.only_record_index is not None:
             record_index, position = self._skip_records(self.only_record_index, data, position)
         while position < len(data):
@@ -287,6 +334,10 @@ class _RecordNodeReader:
             record_node = read_field_tree(RECORD, data, position, len(data))
             record_node.name = f"record {record_index}"
             self._set_delta_meanings(record_node, data)
+            if self.marks_deltas and self.mistake is None:
+                previous_delta = mark_deltas(record_node, self.header_values, previous_delta)
+            if mistake is not None and mark_record(record_node, mistake, data):
+                mistake = None
             yield record_node
             if not record_node.is_complete:
                 error_end = max(record_node.end, position + 1)
@@ -363,12 +414,10 @@ def _iter_message_nodes(data: bytes, decoder: Decoder | None) -> Iterator[FieldN
         message_node.name = f"message {message_index}, magic {magic}"
         if message_node.is_complete:
             crc_node = message_node.require_child("crc")
+            message = data[message_node.start : message_node.end]
+            target = checksummed_bytes(message, message_node.start, magic)
             computed_crc = zlib.crc32(data[crc_node.end : message_node.end])
-            set_checksum_meaning(
-                crc_node,
-                f"CRC-32 of bytes {crc_node.end:x}..{message_node.end - 1:x}",
-                computed_crc,
-            )
+            set_checksum_meaning(crc_node, target, computed_crc, message_node.end)
             decode_payload_nodes(
                 message_node.require_child("key"),
                 message_node.require_child("value"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.core.codecs.checksum import CRC32C_POLYNOMIAL, compute_crc
+from kfmt_cli.core.codecs.checksum_mistakes import ChecksummedBytes
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
 from kfmt_cli.disk.kinds.fixed_size_rows import MAX_ROWS_FILE_BYTES, FixedSizeRowsReader
@@ -101,10 +102,15 @@ def _set_snapshot_crc_meaning(header_node: FieldNode, data: bytes) -> None:
     crc_node = next((child for child in header_node.children if child.name == "crc"), None)
     if crc_node is None or crc_node.error is not None:
         return
-    checksum_label = f"CRC-32C of bytes {crc_node.end:x}..{len(data) - 1:x}"
-    set_checksum_meaning(
-        crc_node, checksum_label, compute_crc(CRC32C_POLYNOMIAL, data[crc_node.end :])
+    target = ChecksummedBytes(
+        *(data, 0, crc_node.end),
+        start_name="the field after it",
+        crc_start=crc_node.start,
+        polynomial=CRC32C_POLYNOMIAL,
+        format_name="a snapshot",
     )
+    computed_crc = compute_crc(CRC32C_POLYNOMIAL, data[crc_node.end :])
+    set_checksum_meaning(crc_node, target, computed_crc, len(data))
 
 
 def _iter_line_nodes(data: bytes) -> Iterator[FieldNode]:

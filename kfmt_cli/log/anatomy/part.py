@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kfmt_cli.core.codecs.checksum_mistakes import (
+    SHORT_NAMES,
+    ChecksummedBytes,
+    describe_stored_checksum,
+)
 from kfmt_cli.core.layout.tree import FieldNode
 
 
@@ -22,11 +27,18 @@ class AnatomyPart:
     """The codec of a decompressed buffer, empty for bytes of the file."""
 
 
-def set_checksum_meaning(node: FieldNode, checksum_label: str, computed_checksum: int) -> None:
-    """Show on its node whether a checksum matches the computed one."""
+def set_checksum_meaning(
+    node: FieldNode, target: ChecksummedBytes, computed_checksum: int, end_byte: int
+) -> None:
+    """Show on its node whether a checksum matches the computed one; if not, which checksum it is.
+    end_byte: the position after the checksummed bytes."""
+    first_byte = target.first_byte + target.start
+    label = f"{SHORT_NAMES[target.polynomial]} of bytes {first_byte:x}..{end_byte - 1:x}"
+    assert isinstance(node.value, int)
     node.is_invalid = node.value != computed_checksum
-    node.meaning = (
-        f"✗ {checksum_label} is {computed_checksum:08x}"
-        if node.is_invalid
-        else f"✓ {checksum_label}"
-    )
+    if not node.is_invalid:
+        node.meaning = f"✓ {label}"
+        return
+    node.meaning = f"✗ {label} is {computed_checksum:08x}"
+    if stored_text := describe_stored_checksum(node.value, target, "{:x}".format):
+        node.meaning += f"; {stored_text}"

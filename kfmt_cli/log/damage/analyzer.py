@@ -75,7 +75,7 @@ class DamageAnalyzer(BatchSearch):
             and header.magic == 2
             and header_at_end.base_offset == header.next_offset
         ):
-            return None  # any batch inside is part of a record
+            return self._classify_batch_inside(header)
         if is_batch_at_end and possible_offsets.allows_header(header_at_end):
             possible_offsets = replace(
                 possible_offsets, max_last_offset=header_at_end.base_offset - 1
@@ -104,6 +104,17 @@ class DamageAnalyzer(BatchSearch):
             return None
         return self._create_length_verdict(header, BATCH_LENGTH_TOO_SMALL, crc_matching_end)
 
+    def _classify_batch_inside(self, header: BatchCandidate) -> DamageVerdict | None:
+        """Classify a damaged batch before the next one, by a batch inside that none of its records
+        contains; None without one. Records of a compressed batch cannot be told apart."""
+        if header.is_compressed:
+            return None
+        starts = self.iter_batch_starts(header.position + 1, header.position + header.declared_size)
+        start = next((start for start in starts if self._is_outside_records(start, header)), None)
+        if start is None:
+            return None
+        return self._create_length_verdict(header, BATCH_LENGTH_TOO_BIG, start)
+
     def _find_inner_batch_start(
         self,
         header: BatchCandidate,
@@ -127,11 +138,13 @@ class DamageAnalyzer(BatchSearch):
             if not (
                 repeats_damaged_batch
                 or self._belongs_to_log(inner_start, possible_offsets)
+                or self._is_outside_records(inner_start, header)
                 or possible_offsets.follows_truncated_message_set(inner_header, declared_end)
             ):
                 continue
             next_header = self._read_header(inner_start + inner_header.declared_size)
             is_in_sequence = header.magic == 2 and inner_header.base_offset == header.next_offset
+            is_in_sequence |= self._is_outside_records(inner_start, header)
             is_in_sequence |= (
                 next_header.magic == 2 and next_header.base_offset == inner_header.next_offset
             )
@@ -288,7 +301,9 @@ class DamageAnalyzer(BatchSearch):
             # Fewer zeros may be the start of a truncated batch: its offset and length.
             if zeros_end - position < LOG_OVERHEAD_BYTES:
                 return self._verdict_builder.truncated_batch_verdict(header, zeros_end)
-            return self._verdict_builder.zero_tail_verdict(position, zeros_end)
+            return self._verdict_builder.zero_tail_verdict(
+                *(position, zeros_end), self._count_hole_bytes(position, zeros_end)
+            )
         is_plausible_header = (
             header.has_possible_offset(min_offset) and zeros_end - position < BYTES_UP_TO_MAGIC
         )
@@ -303,11 +318,10 @@ class DamageAnalyzer(BatchSearch):
         possible_offsets = PossibleOffsets.after_damage(
             header if is_plausible_header else None, min_offset, None, self.may_have_compressed_sets
         )
-        batch_starts = self.iter_batch_starts(
-            max(position + 1, zeros_end - LOG_OVERHEAD_BYTES), None
-        )
-        next_batch_start = next(
-            (start for start in batch_starts if self._belongs_to_log(start, possible_offsets)), None
+        next_batch_start = self._find_batch_of_log(
+            max(position + 1, zeros_end - LOG_OVERHEAD_BYTES),
+            possible_offsets,
+            header if is_plausible_header else None,
         )
         if next_batch_start is not None and is_plausible_header and stop_reason != INVALID_MAGIC:
             next_batch_start = self._find_next_batch_start(header, next_batch_start)
@@ -315,8 +329,10 @@ class DamageAnalyzer(BatchSearch):
             self._find_end_of_file(position) if next_batch_start is None else next_batch_start
         )
         if zeros_end - position >= BYTES_UP_TO_MAGIC or damage_end <= zeros_end:
+            zeros_end = min(zeros_end, damage_end)
             return self._verdict_builder.zero_hole_verdict(
-                position, min(zeros_end, damage_end), damage_end, next_batch_start
+                *(position, zeros_end, damage_end, next_batch_start),
+                self._count_hole_bytes(position, zeros_end),
             )
         if is_plausible_header and stop_reason == INVALID_MAGIC:
             return self._verdict_builder.unknown_magic_verdict(

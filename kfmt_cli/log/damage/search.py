@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.core.codecs.checksum import compute_crc
+from kfmt_cli.core.layout.varint import MAX_VARINT_BYTES
+from kfmt_cli.core.layout.wire_types import WireError, ZigZag32
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
+from kfmt_cli.formats.batch import RECORD
+from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
 from kfmt_cli.log.block import (
     BATCH_HEADER_BYTES,
     CHECKSUMMED_START_BY_MAGIC,
@@ -71,6 +75,8 @@ class BatchSearch:
         self.may_have_compressed_sets = True
         self._checksum_budget = SearchBudget(CHECKSUM_BUDGET_BYTES)
         self._lookahead_budget = SearchBudget(LOOKAHEAD_BUDGET_BYTES)
+        # The start of a damaged batch, and of the last record found in it.
+        self._last_record = (-1, 0)
         self._searched_end = 0  # how far a search got; a pipe may have dropped bytes far before it
 
     def is_batch_start(self, position: int, budget: SearchBudget | None = None) -> bool:
@@ -145,6 +151,66 @@ class BatchSearch:
                 or self._precedes_unbatched_message(header)
             )
         return not self._is_followed_by_lower_offset(header, possible_offsets)
+
+    def _find_batch_of_log(
+        self, search_start: int, possible_offsets: PossibleOffsets, damaged: BatchCandidate | None
+    ) -> int | None:
+        """The first batch of the log at `search_start` or later. damaged: the batch before it."""
+        for start in self.iter_batch_starts(search_start, None):
+            if self._is_outside_records(start, damaged) or self._belongs_to_log(
+                start, possible_offsets
+            ):
+                return start
+        return None
+
+    def _is_outside_records(self, position: int, damaged: BatchCandidate | None) -> bool:
+        """Whether the confirmed batch of magic 2 at `position` is in no readable record of a
+        damaged batch before it, None if there is none: a write at the wrong place put it there."""
+        header = self._read_header(position)
+        if header.magic != 2:
+            return False
+        if damaged is None:
+            return True
+        batch_end, damaged_end = (
+            candidate.position + candidate.declared_size for candidate in (header, damaged)
+        )
+        if batch_end > damaged_end or (damaged.magic == 2 and damaged.is_compressed):
+            return True
+        if damaged.magic in (0, 1):
+            layout, start, end = MESSAGE_LAYOUTS[damaged.magic], damaged.position, damaged_end
+        else:
+            layout, (start, end) = RECORD, self._find_record(damaged, position, damaged_end)
+        if end < batch_end or end - start > self._source.max_block_bytes:
+            return True
+        data = self._source.read_block(start, end - start, end - start)
+        try:
+            layout.read_values(data, 0, len(data))
+        except WireError:
+            return True
+        return False
+
+    def _find_record(
+        self, damaged: BatchCandidate, position: int, damaged_end: int
+    ) -> tuple[int, int]:
+        """Start and end of the record of a damaged batch that has the byte at `position`, by the
+        lengths of the records before it; an empty range if a length is impossible."""
+        batch_start, record_start = self._last_record
+        if batch_start != damaged.position or record_start > position:
+            record_start = damaged.position + BATCH_HEADER_BYTES
+        while record_start < position:
+            self._last_record = damaged.position, record_start
+            data = self._source.read_block(record_start, MAX_VARINT_BYTES[32], 1)
+            try:
+                record_length, n_length_bytes = ZigZag32.read(data, 0, len(data))
+            except WireError:
+                break
+            record_end = record_start + n_length_bytes + record_length
+            if record_length < 0 or record_end > damaged_end:
+                break
+            if record_end > position:
+                return record_start, record_end
+            record_start = record_end
+        return position, position
 
     def _precedes_unbatched_message(self, header: BatchCandidate) -> bool:
         """Whether the next batch that is followed by another is also an uncompressed message."""
@@ -266,6 +332,12 @@ class BatchSearch:
     def _iter_plausible_starts(self, window_start: int, search_end: int | None) -> Iterator[int]:
         """Positions in [start, stop) with plausible batch headers."""
         while True:
+            # A header's first bytes may be zeros at the end of a hole.
+            window_start = max(
+                window_start, self._source.skip_hole(window_start) - BATCH_HEADER_BYTES
+            )
+            if search_end is not None and window_start >= search_end:
+                return
             window_bytes = (
                 SEARCH_WINDOW_BYTES
                 if search_end is None
@@ -327,9 +399,16 @@ class BatchSearch:
             self._source.release_bytes_before(position - MAX_LOOKAHEAD_BYTES)
         return position
 
+    def _count_hole_bytes(self, start: int, end: int) -> int:
+        """The number of bytes between two positions that are in holes of a sparse file."""
+        holes = self._source.iter_holes(start, end)
+        return sum(hole_end - hole_start for hole_start, hole_end in holes)
+
     def _find_end_of_zeros(self, position: int) -> int:
         """The first non-zero byte at `position` or later, or the end of the file."""
-        while chunk := self._source.read_block(position, SEARCH_WINDOW_BYTES, 1):
+        while chunk := self._source.read_block(
+            position := self._source.skip_hole(position), SEARCH_WINDOW_BYTES, 1
+        ):
             nonzero_index: int = scan.find_nonzero(chunk, 0, len(chunk))
             position += nonzero_index
             if nonzero_index < len(chunk):

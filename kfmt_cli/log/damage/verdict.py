@@ -57,16 +57,22 @@ class VerdictBuilder:
         )
         return replace(verdict, is_intact=is_intact)
 
-    def zero_tail_verdict(self, position: int, file_end: int) -> DamageVerdict:
+    def zero_tail_verdict(self, position: int, file_end: int, n_hole_bytes: int) -> DamageVerdict:
         message = f"{file_end - position} zero bytes, from byte {position} to the end of the file"
+        message += _format_holes(n_hole_bytes)
         return self._bytes_verdict(
             position, codes.ZERO_TAIL, message, file_end, file_end - position
         )
 
     def zero_hole_verdict(
-        self, position: int, zeros_end: int, damage_end: int, next_batch_start: int | None
+        self,
+        position: int,
+        zeros_end: int,
+        damage_end: int,
+        next_batch_start: int | None,
+        n_hole_bytes: int,
     ) -> DamageVerdict:
-        message = f"{zeros_end - position} zero bytes"
+        message = f"{zeros_end - position} zero bytes{_format_holes(n_hole_bytes)}"
         if zeros_end < damage_end:
             message += f", then {damage_end - zeros_end} bytes that are not a batch"
         message += f"; {_format_skipped_bytes(position, damage_end, next_batch_start)}"
@@ -198,3 +204,8 @@ def _format_skipped_bytes(position: int, damage_end: int, next_batch_start: int 
     if next_batch_start is None:
         return f"{damage_end - position} bytes skipped, to the end of the file"
     return f"{damage_end - position} bytes skipped, up to the next batch at byte {next_batch_start}"
+
+
+def _format_holes(n_hole_bytes: int) -> str:
+    """How many zeros are not on the disk."""
+    return f", {n_hole_bytes} of them in holes of the sparse file" if n_hole_bytes else ""

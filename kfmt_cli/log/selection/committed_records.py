@@ -6,7 +6,7 @@ They skip aborted transactions, and end at the last stable offset. Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,18 +28,25 @@ class CommittedRecords:
     """The offset of each transaction's marker."""
     last_stable_offset: int | None
     """The last stable offset, where consumers stop; None if no transaction is open."""
+    unknown_transactions: Sequence[tuple[int, int, int]] = ()
+    """The transactions of which nothing shows whether they were committed: producer id, first and
+    last offset."""
 
     @classmethod
     def from_transactions(
-        cls, transactions: Iterable[tuple[int, int, int]], last_stable_offset: int | None
+        cls,
+        aborted_transactions: Iterable[tuple[int, int, int]],
+        last_stable_offset: int | None,
+        unknown_transactions: Sequence[tuple[int, int, int]] = (),
     ) -> CommittedRecords:
         """Create it from transactions: (producer id, first offset, marker offset)."""
-        transaction_rows = np.array(sorted(transactions), np.int64).reshape(-1, 3)
+        transaction_rows = np.array(sorted(aborted_transactions), np.int64).reshape(-1, 3)
         return cls(
             transaction_rows[:, 0],
             transaction_rows[:, 1],
             transaction_rows[:, 2],
             last_stable_offset,
+            tuple(unknown_transactions),
         )
 
     def delivered_mask(self, batches: BatchTable) -> BoolArray:

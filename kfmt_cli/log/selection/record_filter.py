@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from kfmt_cli.core.integers import parse_int
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.errors import UsageError
@@ -242,8 +243,8 @@ PARSER_BY_ENCODING: dict[str, Callable[[str], bytes]] = {
     "text": os.fsencode,
     "hex": bytes.fromhex,
     "base64": lambda text: base64.b64decode(text, validate=True),
-    "int": lambda text: struct.pack(">i", int(text)),
-    "long": lambda text: struct.pack(">q", int(text)),
+    "int": lambda text: struct.pack(">i", parse_int(text)),
+    "long": lambda text: struct.pack(">q", parse_int(text)),
     "double": lambda text: struct.pack(">d", float(text)),
     "uuid": lambda text: uuid.UUID(text).bytes,
 }

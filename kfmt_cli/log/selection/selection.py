@@ -28,6 +28,7 @@ from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.rows.log_tables import BatchTable
 
 LOG_APPEND_TIME = 1
+NO_EPOCH_LIMIT = 1 << 31  # leader epochs have 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,10 @@ class Selection:
     committed: CommittedRecords | None = None
     """The records of the partition that read_committed consumers receive; None for no such
     limit."""
+    offset_intervals: tuple[tuple[int, int], ...] = ()
+    """Only offsets within these intervals, in order; empty for no such limit."""
+    latest_epoch: int = NO_EPOCH_LIMIT
+    """No batches of later leader epochs."""
 
     def __bool__(self) -> bool:
         """Whether it excludes anything."""
@@ -83,7 +88,19 @@ class Selection:
 
     def contains_offsets(self, offsets: IntArray) -> BoolArray:
         """Which offsets are within the bounds."""
-        return _within_bounds_mask(offsets, self.first_offset, self.last_offset)
+        is_within = _within_bounds_mask(offsets, self.first_offset, self.last_offset)
+        return is_within & self._interval_mask(offsets, offsets)
+
+    def _interval_mask(self, first_offsets: IntArray, last_offsets: IntArray) -> BoolArray:
+        """Which ranges of offsets overlap `offset_intervals`."""
+        if not self.offset_intervals:
+            return np.ones(len(first_offsets), np.bool_)
+        interval_firsts, interval_lasts = np.array(self.offset_intervals, np.int64).T
+        next_intervals = np.searchsorted(interval_lasts, first_offsets)  # that do not end before
+        has_next_interval = next_intervals < len(interval_firsts)
+        next_firsts = interval_firsts[np.minimum(next_intervals, len(interval_firsts) - 1)]
+        mask: BoolArray = has_next_interval & (next_firsts <= last_offsets)
+        return mask
 
     def select_batches(self, block: Block, limit: DecompressionLimit | None = None) -> Block:
         """The block with only its selected batches, and all its findings.
@@ -94,7 +111,9 @@ class Selection:
         """
         candidates = _filter_batches(block, self._batch_mask(block.batches))
         has_unknown_base_offset = candidates.batches.has_base_offset == 0
-        has_offset_bounds = self.first_offset is not None or self.last_offset is not None
+        has_offset_bounds = bool(
+            self.first_offset is not None or self.last_offset is not None or self.offset_intervals
+        )
         if limit is None or not has_offset_bounds or not has_unknown_base_offset.any():
             return candidates
         wrappers = replace(
@@ -173,6 +192,12 @@ class Selection:
             can_match &= (batches.last_offset >= self.first_offset) | _unknown_offsets_mask(batches)
         if self.last_offset is not None:
             can_match &= (batches.base_offset <= self.last_offset) | (batches.has_base_offset == 0)
+        if self.latest_epoch != NO_EPOCH_LIMIT:
+            can_match &= batches.partition_leader_epoch <= self.latest_epoch
+        if self.offset_intervals:
+            can_match &= self._interval_mask(batches.base_offset, batches.last_offset) | (
+                batches.has_base_offset == 0
+            )
         if self._has_time_bounds:
             can_match &= self._time_mask(batches)
         if self.committed is not None:
@@ -204,6 +229,8 @@ class SelectionOptions:
     """Only records that read_committed consumers receive."""
     only_latest: bool = False
     """Only the latest selected record of each key; the caller finds it."""
+    commits_unknown: bool = False
+    """Whether transactions whose outcome is unknown count as committed, not as aborted."""
 
     def __bool__(self) -> bool:
         """Whether it excludes anything."""

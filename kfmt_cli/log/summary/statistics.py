@@ -19,6 +19,7 @@ from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, split_runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.decompression import decompress_ahead
 from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.offset_order import in_order_mask
 
 N_HISTOGRAM_BUCKETS = 41  # powers of two
 N_CODEC_OR_MAGIC_VALUES = 8  # codecs and magics that a batch can name
@@ -385,7 +386,16 @@ def compute_statistics(
 def _set_offsets(
     statistics: Sequence[LogStatistics], batches: BatchTable, log_of_batch: IntArray
 ) -> None:
-    """Set the first and last offsets of each log."""
+    """Set the first and last offsets of each log; only undamaged batches show them."""
+    is_irregular = (batches.crc_valid != 1) | (batches.last_offset < batches.base_offset)
+    is_irregular[1:] |= (batches.base_offset[1:] <= batches.last_offset[:-1]) & (
+        np.diff(log_of_batch) == 0
+    )
+    is_in_order = np.ones(len(batches), np.bool_)
+    for _, log_rows in _iter_log_slices(log_of_batch) if is_irregular.any() else ():
+        if is_irregular[log_rows].any():
+            is_in_order[log_rows] = in_order_mask(batches.select_rows(log_rows))
+    batches, log_of_batch = batches.select_rows(is_in_order), log_of_batch[is_in_order]
     has_base_offset = batches.has_base_offset == 1
     for field_name, offsets, is_selected in (
         ("first_known_offset", batches.base_offset, has_base_offset),

@@ -8,6 +8,7 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.offset_order import in_order_mask
 
 SegmentSummary = dict[str, int | None]
 MergeFunction = Callable[[int, int], int]
@@ -59,12 +60,15 @@ def summarize_batches(batches: BatchTable) -> SegmentSummary:
         return dict(EMPTY_SUMMARY)
     time_mask = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
     timestamps = batches.max_timestamp[time_mask]
+    in_order_rows = np.flatnonzero(in_order_mask(batches))
+    first_row, last_row = in_order_rows[[0, -1]] if len(in_order_rows) else (None, None)
+    has_first_offset = first_row is not None and batches.has_base_offset[first_row]
     return {
         **EMPTY_SUMMARY,
         "batches": len(batches),
         "records": int(batches.record_counts.sum()),
-        "first_offset": int(batches.base_offset[0]) if batches.has_base_offset[0] else None,
-        "last_offset": int(batches.last_offset[-1]),
+        "first_offset": int(batches.base_offset[first_row]) if has_first_offset else None,
+        "last_offset": None if last_row is None else int(batches.last_offset[last_row]),
         "min_timestamp": int(timestamps.min()) if len(timestamps) else None,
         "max_timestamp": int(timestamps.max()) if len(timestamps) else None,
         "magics": int(np.bitwise_or.reduce(1 << batches.magic.clip(0, 2))),

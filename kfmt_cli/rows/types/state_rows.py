@@ -6,14 +6,16 @@ Any column may be null.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
+from kfmt_cli.findings.package_pages import read_page
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
 from kfmt_cli.rows.type_pages import read_row_types
 
 StateType = RowType
 
-_type = read_row_types(Path(__file__).with_name("states.md"))["State"].__getitem__
+_type = read_row_types(read_page(__name__, "states.md"))["State"].__getitem__
+_LOAD_ERROR = "load_error"
 GROUP_ROW = _type("group")
 MEMBER_ROW = _type("member")
 COMMITTED_OFFSET_ROW = _type("committed_offset")
@@ -54,3 +56,17 @@ def add_change_columns(row_type: RowType) -> RowType:
         present_if=("is_changed", 1),
     )
     return replace(row_type, columns=(*row_type.columns, change_column, before_column))
+
+
+def without_load_errors(
+    row_type: RowType, rows: list[tuple[Any, ...]]
+) -> tuple[RowType, list[tuple[Any, ...]]]:
+    """A row type and its rows without the column load_error, if all of it is null."""
+    names = [column.name for column in row_type.columns]
+    if _LOAD_ERROR not in names:
+        return row_type, rows
+    index = names.index(_LOAD_ERROR)
+    if any(row[index] is not None for row in rows):
+        return row_type, rows
+    columns = (*row_type.columns[:index], *row_type.columns[index + 1 :])
+    return replace(row_type, columns=columns), [(*row[:index], *row[index + 1 :]) for row in rows]
