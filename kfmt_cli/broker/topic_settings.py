@@ -38,6 +38,8 @@ class TopicSettings:
     delete_retention_ms: int = DAY_MS
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = (1 << 63) - 1
+    max_decompressed_message_bytes: int = (1 << 31) - 9
+    """The most bytes of a record in a compressed batch, since Kafka 4.4."""
 
     @property
     def has_delete_policy(self) -> bool:

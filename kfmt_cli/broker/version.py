@@ -7,7 +7,7 @@ Source: `org.apache.kafka.common.record.FileRecords` (`searchForOffsetWithSize` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 
@@ -24,6 +24,8 @@ class KafkaVersion:
     """The last one, of which production clusters of this version have at most."""
     known_feature_levels: tuple[int, int]
     """The levels that it can read, with those of releases in preparation."""
+    last_level_by_feature: Mapping[str, int]
+    """The last level of each other feature; 0 of those that it does not have."""
     reads_base_offset: bool = True
     """A lookup reads the base offset of the batch that it finds, so a broker decompresses a wrapper
     of magic 0 or 1."""
@@ -33,6 +35,9 @@ class KafkaVersion:
     checks_all_of_aborted_version: bool = False
     """A start checks both bytes of the version of an entry in a transaction index. If False, only
     the first."""
+    truncates_at_access_errors: bool = True
+    """Log recovery truncates a segment to nothing if a file that it writes then, such as the next
+    snapshot, cannot be opened. If False, the log directory goes offline."""
 
     @property
     def release(self) -> tuple[int, int]:
@@ -40,32 +45,75 @@ class KafkaVersion:
         major, _, minor = self.name.partition(".")
         return int(major), int(minor)
 
-    def find_level_problem(self, feature_level: int) -> str | None:
-        """Why a node of this version does not start with a level of metadata.version; None if it
-        does. Source: `org.apache.kafka.server.common.MetadataVersion.fromFeatureLevel`."""
-        first_level, last_level = self.known_feature_levels
-        if not first_level <= feature_level <= last_level:
+    def iter_level_problems(
+        self, level_by_feature: Mapping[str, int], is_controller: bool
+    ) -> Iterator[str]:
+        """Why a node of this version does not start with levels of features. Only metadata.version
+        stops a node that is not a controller."""
+        names = sorted(level_by_feature, key=lambda name: (name != METADATA_VERSION_FEATURE, name))
+        for name in names:
+            level = level_by_feature[name]
+            problem = self._find_level_problem(name, level)
+            if problem is not None and (is_controller or name == METADATA_VERSION_FEATURE):
+                yield (
+                    f"{name} has level {level}, which Kafka {self.name} does not support: {problem}"
+                )
+
+    def _find_level_problem(self, feature: str, level: int) -> str | None:
+        """Kafka's message about the level of a feature; None if it supports it.
+
+        Source: `org.apache.kafka.server.common.MetadataVersion.fromFeatureLevel`,
+        `org.apache.kafka.controller.FeatureControlManager.replay`.
+        """
+        if feature != METADATA_VERSION_FEATURE:
+            last_level = self.last_level_by_feature.get(feature, 0)
+            if level <= last_level:
+                return None
             return (
-                f"No MetadataVersion with feature level {feature_level}. Valid feature levels are "
+                f"Tried to apply FeatureLevelRecord FeatureLevelRecord(name='{feature}', "
+                f"featureLevel={level}), but this controller only supports versions "
+                f"{f'0-{last_level}' if last_level else '0'}"
+            )
+        first_level, last_level = self.known_feature_levels
+        if not first_level <= level <= last_level:
+            return (
+                f"No MetadataVersion with feature level {level}. Valid feature levels are "
                 f"from {first_level} to {last_level}."
             )
-        if feature_level > self.last_feature_level:
+        if level > self.last_feature_level:
             return f"its last level is {self.last_feature_level}"
         return None
 
 
+METADATA_VERSION_FEATURE = "metadata.version"
+_FEATURES_OF_3_9 = {"kraft.version": 1}
+_FEATURES_OF_4_0 = {
+    **_FEATURES_OF_3_9,
+    "transaction.version": 2,
+    "group.version": 1,
+    "eligible.leader.replicas.version": 1,
+}
+_FEATURES_OF_4_1 = {**_FEATURES_OF_4_0, "share.version": 1}
+_FEATURES_OF_4_2 = {**_FEATURES_OF_4_1, "streams.version": 1}
+_FEATURES_OF_4_4 = {**_FEATURES_OF_4_2, "share.version": 2}
 KAFKA_VERSIONS = (
     KafkaVersion(
-        *("3.9", "3.9.1", 21, 21, (-1, 23)), reads_base_offset=False, searches_by_base_offset=False
+        *("3.9", "3.9.1", 21, 21, (-1, 23), _FEATURES_OF_3_9),
+        reads_base_offset=False,
+        searches_by_base_offset=False,
+        truncates_at_access_errors=False,
     ),
-    KafkaVersion("4.0", "4.0.0", 22, 25, (7, 26), searches_by_base_offset=False),
-    KafkaVersion("4.1", "4.1.0", 26, 27, (7, 29)),
-    KafkaVersion("4.2", "4.2.0", 28, 29, (7, 30)),
-    KafkaVersion("4.3", "4.3.1", 30, 30, (7, 31)),
-    KafkaVersion("4.4", "4.4.0", 31, 33, (7, 34), checks_all_of_aborted_version=True),
+    KafkaVersion(
+        *("4.0", "4.0.0", 22, 25, (7, 26), _FEATURES_OF_4_0), searches_by_base_offset=False
+    ),
+    KafkaVersion("4.1", "4.1.0", 26, 27, (7, 29), _FEATURES_OF_4_1),
+    KafkaVersion("4.2", "4.2.0", 28, 29, (7, 30), _FEATURES_OF_4_2),
+    KafkaVersion("4.3", "4.3.1", 30, 30, (7, 31), _FEATURES_OF_4_2),
+    KafkaVersion(
+        *("4.4", "4.4.0", 31, 33, (7, 34), _FEATURES_OF_4_4), checks_all_of_aborted_version=True
+    ),
 )
 OLDEST_VERSION, NEWEST_VERSION = KAFKA_VERSIONS[0], KAFKA_VERSIONS[-1]
-METADATA_VERSION_FEATURE = "metadata.version"
 _VERSION_NAME = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,3})?", re.ASCII)
 
 
@@ -102,6 +150,10 @@ def format_predicted_versions(predicted_versions: Iterable[PredictedVersion]) ->
 
 
 DEFAULT_PREDICTED_VERSION = PredictedVersion(OLDEST_VERSION, "the default")
+LAST_ZOOKEEPER_VERSION = PredictedVersion(
+    OLDEST_VERSION, "the last with ZooKeeper, by meta.properties", is_nearest=True
+)
+"""For a broker with ZooKeeper, of 3.9 or earlier: its directory does not tell which version."""
 
 
 def version_from_option(version_name: str) -> PredictedVersion | None:

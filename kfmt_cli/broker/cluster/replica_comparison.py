@@ -145,6 +145,10 @@ def compute_truncation_offset(follower: LeaderEpochs, leader: LeaderEpochs) -> i
             return truncated_end_offset
 
 
+class UnreadableRecordsError(Exception):
+    """Some records of batches that pass their checksums cannot be read, and so not compared."""
+
+
 DifferenceFinder = Callable[[list[ReplicaBatch], list[ReplicaBatch]], int | None]
 
 
@@ -284,7 +288,11 @@ def _iter_differing_ranges(
     if not all(batch.is_undamaged for batch in (*a_batches, *b_batches)):
         yield _create_replica_range(ReplicaRelation.DAMAGED, a_batches, b_batches)
         return
-    differing_offset = find_difference(a_batches, b_batches)
+    try:
+        differing_offset = find_difference(a_batches, b_batches)
+    except UnreadableRecordsError:
+        yield _create_replica_range(ReplicaRelation.DAMAGED, a_batches, b_batches)
+        return
     # Batches restored from records have leader epoch -1, which is no evidence of divergence.
     a_epochs, b_epochs = (
         {batch.leader_epoch for batch in batches} - {-1} for batches in (a_batches, b_batches)

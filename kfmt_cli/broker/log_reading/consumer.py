@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kfmt_cli.broker.log_reading.stored_batches import (
     MIN_BATCH_LENGTH,
@@ -49,6 +50,18 @@ class DeliveredOffsets:
 
     offsets: tuple[int, ...]
     fault: ConsumerFault = ConsumerFault.NONE
+
+    def is_complete(self, batch: StoredBatch) -> bool:
+        """Whether a consumer receives all that a batch of magic 2 has. A transaction marker hands
+        nothing out, nor do offsets whose records compaction has removed."""
+        if self.fault is not ConsumerFault.NONE or batch.magic != 2:
+            return False
+        if batch.is_control:
+            return batch.size > BATCH_HEADER_BYTES
+        if not self.offsets:
+            return batch.size == BATCH_HEADER_BYTES
+        bounded_offsets = (batch.base_offset - 1, *self.offsets, batch.last_offset + 1)
+        return all(offset < next_offset for offset, next_offset in pairwise(bounded_offsets))
 
 
 class _KafkaError(Exception):

@@ -19,6 +19,7 @@ from kfmt_cli.log.block import Block, slice_block, split_runs, undamaged_data_bl
 from kfmt_cli.log.derived_columns import read_complete_records
 from kfmt_cli.log.log_opening import MIN_LARGE_LOG_BYTES
 from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.rows.offset_order import in_order_mask
 
 
 def read_log_end_offset(directory: DirectoryListing) -> int | None:
@@ -37,7 +38,7 @@ def read_log_end_offset(directory: DirectoryListing) -> int | None:
     end_offset = last_segment.required_log.base_offset_or_zero
     for block in _iter_last_blocks(last_segment, last_segment.required_log):
         batches = block.batches
-        last_offsets = batches.last_offset[batches.crc_valid == 1]
+        last_offsets = batches.last_offset[in_order_mask(batches, end_offset)]
         if len(last_offsets):
             end_offset = int(last_offsets[-1]) + 1
     return end_offset

@@ -19,7 +19,7 @@ from kfmt_cli.log.reader import LogReader
 
 _BATCH_COLUMNS = (
     *("position", "base_offset", "last_offset", "has_base_offset", "crc_valid", "records_count"),
-    *("start", "end"),
+    *("control", "start", "end"),
 )
 OffsetInterval = tuple[int, int]
 OffsetIntervals = list[OffsetInterval]
@@ -74,6 +74,8 @@ class BatchOffsets:
     last_offset: int
     is_valid: bool
     """Whether its checksum is valid and its offsets are possible."""
+    n_records: int = 0
+    """Number of its records, not counting transaction markers and the like."""
 
 
 @dataclass(slots=True)
@@ -183,6 +185,7 @@ def read_log_offsets(file: InputFile, base_offset: int) -> LogOffsets:
                 has_base_offset,
                 crc_valid,
                 records_count,
+                is_control,
                 batch_start,
                 batch_end,
             ) in zip(*batch_columns, strict=True):
@@ -204,8 +207,15 @@ def read_log_offsets(file: InputFile, base_offset: int) -> LogOffsets:
                 if not is_valid:
                     log_offsets.damaged_positions.add(position)
                 is_possible = is_valid and 0 <= first_offset <= last_offset
+                n_records = records_count if has_base_offset else last_offset - first_offset + 1
                 log_offsets.batches.append(
-                    BatchOffsets(position, first_offset, last_offset, is_possible)
+                    BatchOffsets(
+                        position,
+                        first_offset,
+                        last_offset,
+                        is_possible,
+                        0 if is_control else n_records,
+                    )
                 )
     return log_offsets
 

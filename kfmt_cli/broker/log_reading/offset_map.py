@@ -19,7 +19,7 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import hash_table
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.log.block import undamaged_data_block
+from kfmt_cli.log.block import Block, undamaged_data_block
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.selection import Selection
 
@@ -168,6 +168,19 @@ class LatestKeyOffsets:
         latest_offsets = self._offset_map.find_latest_offsets(_hash_row_keys(records, keyed_rows))
         is_superseded[keyed_rows] |= latest_offsets > offsets[keyed_rows]
         return is_superseded
+
+
+def latest_in_run_mask(run: Block, records: RecordColumns) -> BoolArray:
+    """Which records of a run of batches a compacted topic's replay needs: all but those outside
+    transactions whose key has a later one outside transactions."""
+    is_compared = (run.batches.crc_valid == 1) & (run.batches.transactional == 0)
+    is_compared = is_compared[records.batch_of_row] & (records.rows.key_size >= 0)
+    compared_rows = np.flatnonzero(is_compared & (records.rows.control == 0))[::-1]
+    is_needed = np.ones(len(records.rows), np.bool_)
+    is_needed[compared_rows] = False
+    latest_indexes = np.unique(_hash_row_keys(records, compared_rows), return_index=True)[1]
+    is_needed[compared_rows[latest_indexes]] = True
+    return is_needed
 
 
 def _hash_row_keys(records: RecordColumns, selected_rows: IntArray) -> IntArray:

@@ -5,18 +5,19 @@ Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraft
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kfmt_cli.broker.metadata.metadata_files import metadata_snapshots, read_voter_ids
+from kfmt_cli.broker.metadata.metadata_files import read_voter_ids
 from kfmt_cli.broker.metadata.metadata_replay import replay_metadata_log
+from kfmt_cli.broker.metadata.opened_log import open_metadata_log
+from kfmt_cli.broker.state.replay import LoadFailure
 from kfmt_cli.broker.version import METADATA_VERSION_FEATURE
 from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.log_opening import open_log
 from kfmt_cli.rows.types import state_rows as types
 
 ELR_FEATURE = "eligible.leader.replicas.version"
@@ -65,6 +66,25 @@ class PartitionRegistration:
     partition_epoch: int
     directory_ids: tuple[str, ...]
     """The id of each replica's log directory."""
+    adding_replicas: tuple[int, ...] = ()
+    """The replicas that a reassignment adds, and those that it removes; all are replicas now."""
+    removing_replicas: tuple[int, ...] = ()
+
+    def next_leader(self, leader: int, started_nodes: Collection[int]) -> int:
+        """The leader once a reassignment in flight is finished: the same, unless it is removed and
+        brokers with all replicas that are added have started.
+
+        Source: `org.apache.kafka.controller.PartitionReassignmentReplicas`,
+        maybeCompleteReassignment.
+        """
+        remaining_replicas = (
+            node for node in self.leadership.replicas if node not in self.removing_replicas
+        )
+        if leader not in self.removing_replicas or not set(self.adding_replicas) <= set(
+            started_nodes
+        ):
+            return leader
+        return next((node for node in remaining_replicas if node in started_nodes), leader)
 
 
 @dataclass(slots=True)
@@ -87,6 +107,8 @@ class ClusterImage:
     )
     voter_ids: frozenset[int] = frozenset()
     """The controllers."""
+    load_failure: LoadFailure | None = None
+    """The first record that a broker cannot apply, where it halts."""
     _name_by_topic_id: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -136,6 +158,19 @@ class ClusterImage:
             node_id is None or node_id in registration.leadership.replicas
         )
 
+    def find_only_common_replica(
+        self, topic_partitions: Iterable[tuple[str, int] | None]
+    ) -> int | None:
+        """The only broker that has a replica of each of some partitions, without those that the
+        cluster does not have."""
+        replica_sets = [
+            set(self.registration_by_partition[topic_partition].leadership.replicas)
+            for topic_partition in topic_partitions
+            if topic_partition in self.registration_by_partition
+        ]
+        common_ids = set.intersection(*replica_sets) if replica_sets else set()
+        return common_ids.pop() if len(common_ids) == 1 else None
+
     def find_assigned_directory_id(
         self, topic: str, partition: int, node_id: int | None
     ) -> str | None:
@@ -156,9 +191,9 @@ def read_cluster_with_end(
 ) -> ClusterImage:
     """The cluster in the directory of a metadata log, with the end of the log and the voters in
     quorum-state; arguments as for `read_cluster_image`."""
-    log_end_and_epoch = read_metadata_end_and_epoch(directory, read_errors, end_offset)
+    opened_log = open_metadata_log(directory, read_errors, end_offset)
     image = read_cluster_image(directory, read_errors, end_offset)
-    image.log_end_offset, image.last_epoch = log_end_and_epoch
+    image.log_end_offset, image.last_epoch = opened_log.end_offset, opened_log.last_epoch
     try:
         voter_ids_or_none = read_voter_ids(directory)
         voter_ids = frozenset(voter_id for voter_id in voter_ids_or_none if voter_id is not None)
@@ -202,37 +237,8 @@ def read_cluster_image(
             resource_settings[row_values["name"]] = str(row_values["value"])
     for row_values in partition_rows:
         _add_partition_registration(image, row_values, settings_by_resource)
-    image.voter_ids = frozenset(controller_ids)
+    image.voter_ids, image.load_failure = frozenset(controller_ids), replay.load_failure
     return image
-
-
-def read_metadata_end_and_epoch(
-    directory: DirectoryListing, read_errors: list[InputError], max_end_offset: int | None = None
-) -> tuple[int, int]:
-    """The log end offset of a metadata log, at most `max_end_offset`, and the epoch of its last
-    batch or snapshot; errors of unreadable files are added to `read_errors`."""
-    end_offset, last_epoch = 0, -1
-    for snapshot in metadata_snapshots(directory)[-1:]:
-        offset_and_epoch_text = snapshot.path.rpartition("/")[2].partition(".")[0]
-        end_offset, last_epoch = (
-            int(number_text) for number_text in offset_and_epoch_text.split("-")
-        )
-    for log in directory.logs:
-        try:
-            with open_log(log, read_ahead=False) as opened_log:
-                for block in opened_log.blocks:
-                    batches = block.batches
-                    is_later_batch = (batches.crc_valid == 1) & (
-                        batches.last_offset + 1 > end_offset
-                    )
-                    if max_end_offset is not None:
-                        is_later_batch &= batches.last_offset < max_end_offset
-                    if is_later_batch.any():
-                        end_offset = int(batches.last_offset[is_later_batch][-1]) + 1
-                        last_epoch = int(batches.partition_leader_epoch[is_later_batch][-1])
-        except InputError as error:
-            read_errors.append(error)
-    return end_offset, last_epoch
 
 
 def _add_broker_registration(image: ClusterImage, row_values: Mapping[str, Any]) -> None:
@@ -267,6 +273,8 @@ def _add_partition_registration(
         *(topic, partition, image.topic_id_by_name.get(topic, ""), leadership),
         *(row_values["leader_epoch"], row_values["partition_epoch"]),
         tuple(row_values.get("directories") or ()),
+        tuple(row_values.get("adding_replicas") or ()),
+        tuple(row_values.get("removing_replicas") or ()),
     )
 
 

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from kfmt_cli.broker.log_reading.stored_batches import StartError
-from kfmt_cli.core.integers import parse_java_int
-from kfmt_cli.core.uuids import parse_uuid
+from kfmt_cli.core.integers import java_trim, parse_java_int
+from kfmt_cli.core.uuids import format_uuid, parse_uuid
 from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
 from kfmt_cli.disk.kinds.properties import (
     MAX_PROPERTIES_BYTES,
@@ -20,7 +20,8 @@ from kfmt_cli.disk.kinds.properties import (
 )
 from kfmt_cli.errors import InputError
 
-_FIELD_SEPARATOR = re.compile(r":\s+")
+_FIELD_SEPARATOR = re.compile(r":\s+", re.ASCII)
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _N_RESERVED_IDS = 100  # the lowest ids
 
 
@@ -58,9 +59,7 @@ def read_meta_properties(file: InputFile) -> MetaProperties:
         properties_text, lambda _, message: syntax_errors.append(message)
     )
     value_by_setting = {name: str(value) for _, name, value in parsed_lines}
-    if syntax_errors:
-        return MetaProperties(problem=f"{file.name}: {syntax_errors[0]}")
-    version = parse_java_int(value_by_setting.get("version", "0").strip())
+    version = parse_java_int(java_trim(value_by_setting.get("version", "0")))
     node_id_setting = "broker.id" if version == 0 else "node.id"
     node_id = parse_java_int(value_by_setting.get(node_id_setting, ""))
     directory_id = value_by_setting.get("directory.id")
@@ -74,21 +73,23 @@ def read_meta_properties(file: InputFile) -> MetaProperties:
     elif version == 1 and "cluster.id" not in value_by_setting:
         problem = "cluster.id is missing"
     elif directory_id is not None:
-        problem = _find_directory_id_problem(directory_id)
+        directory_id, problem = _read_directory_id(directory_id)
+    problem = next(iter(syntax_errors), problem)
     full_problem = None if problem is None else f"{file.name}: {problem}"
     return MetaProperties(
         False, version, value_by_setting.get("cluster.id"), node_id, directory_id, full_problem
     )
 
 
-def _find_directory_id_problem(id_text: str) -> str | None:
+def _read_directory_id(id_text: str) -> tuple[str, str | None]:
+    """The id without padding, and its problem."""
     try:
         id_bytes = parse_uuid(id_text)
     except ValueError:
-        return f"directory.id {quote_content(id_text)} is not a valid id"
+        return id_text, f"directory.id {quote_content(id_text)} is not a valid id"
     if int.from_bytes(id_bytes, "big") < _N_RESERVED_IDS:
-        return f"directory.id {id_text} is reserved"
-    return None
+        return id_text, f"directory.id {id_text} is reserved"
+    return format_uuid(id_bytes), None
 
 
 def read_topic_id(file: InputFile) -> bytes:
@@ -99,9 +100,11 @@ def read_topic_id(file: InputFile) -> bytes:
 def parse_topic_id(file: InputFile, data: bytes) -> bytes:
     """The topic id in the bytes of a partition.metadata; raises StartError."""
     try:
-        lines = data.decode().splitlines()
+        lines = _LINE_BREAK.split(data.decode())
     except UnicodeDecodeError:
         raise StartError(f"{file.name}: not a text file", is_offline=True) from None
+    if not lines[-1]:
+        lines.pop()
     if not lines:
         raise StartError(f"{file.name}: the file is empty")
     version_fields = _FIELD_SEPARATOR.split(lines[0])

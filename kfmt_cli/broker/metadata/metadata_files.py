@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 
 from kfmt_cli.broker.log_reading.consumer import ConsumerFault, read_delivered_offsets
+from kfmt_cli.broker.log_reading.not_files import Access, find_start_files
 from kfmt_cli.broker.log_reading.stored_batches import (
     CorruptError,
     LogBytes,
@@ -19,13 +21,12 @@ from kfmt_cli.broker.log_reading.stored_batches import (
     iter_stored_batches,
 )
 from kfmt_cli.broker.metadata.meta_properties import read_topic_id
-from kfmt_cli.core.integers import parse_int
+from kfmt_cli.broker.metadata.opened_log import find_snapshot_problem, metadata_snapshots
 from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND, QUORUM_STATE_KIND
 from kfmt_cli.disk.kinds.kind import InputFile, LazyFileKind, read_small_file
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import is_error
 from kfmt_cli.formats import batch_header_readers as header
@@ -33,6 +34,7 @@ from kfmt_cli.formats import batch_header_readers as header
 METADATA_TOPIC_ID = (1).to_bytes(16, "big")
 _VERSION_RECORD_NAME = b"metadata.version"
 _MAX_READ_BYTES = 1 << 20
+_LAST_EPOCH = (1 << 31) - 1
 
 
 def iter_metadata_problems(
@@ -40,11 +42,15 @@ def iter_metadata_problems(
 ) -> Iterator[tuple[str, str]]:
     """The files that prevent a start in the directory of the metadata log, with the reasons; adds
     the errors of unreadable ones to `read_errors`."""
-    yield from iter_file_errors(directory, QUORUM_STATE_KIND, read_errors)
-    file_names = PARTITION_METADATA_KIND.names.intersection(directory.regular_files)
-    yield from iter_file_problems(
-        map(directory.input_file, file_names), _find_topic_id_problem, read_errors
+    yield from iter_start_file_problems(
+        directory, QUORUM_STATE_KIND.names, _find_quorum_state_problem, read_errors
     )
+    yield from iter_start_file_problems(
+        directory, PARTITION_METADATA_KIND.names, _find_topic_id_problem, read_errors
+    )
+    snapshot_problem = find_snapshot_problem(directory)
+    if snapshot_problem is not None:
+        yield directory.name, f"{directory.name}: {snapshot_problem}"
     newest_snapshots = metadata_snapshots(directory)[-1:]
     for snapshot_name, problem in iter_file_problems(
         newest_snapshots, _find_snapshot_problem, read_errors
@@ -57,33 +63,27 @@ def iter_file_errors(
 ) -> Iterator[tuple[str, str]]:
     """The files of a kind in a directory that have an error or cannot be read, each with its first
     error; adds the errors of unreadable ones to `read_errors`."""
-
-    def find_first_error(file: InputFile) -> str | None:
-        error = next(filter(is_error, kind.reader(file).findings), None)
-        return None if error is None else f"{file.name}: {error.message}"
-
-    file_names = kind.names.intersection(directory.regular_files)
-    return iter_file_problems(map(directory.input_file, file_names), find_first_error, read_errors)
+    find_first_error = partial(_find_first_error, kind)
+    return iter_start_file_problems(directory, kind.names, find_first_error, read_errors)
 
 
-def metadata_snapshots(directory: DirectoryListing) -> list[InputFile]:
-    """The snapshots of a metadata log, oldest first; a broker loads the newest."""
-    checkpoint_files = (
-        directory.input_file(file_name)
-        for file_name in directory.regular_files
-        if file_name.endswith(".checkpoint")
-    )
-    return [
-        file
-        for file in checkpoint_files
-        if file.kind is KRAFT_SNAPSHOT_KIND and snapshot_end_offset(file) is not None
-    ]
+def _find_first_error(kind: LazyFileKind, file: InputFile) -> str | None:
+    error = next(filter(is_error, kind.reader(file).findings), None)
+    return None if error is None else f"{file.name}: {error.message}"
 
 
-def snapshot_end_offset(snapshot: InputFile) -> int | None:
-    """The end offset of a KRaft snapshot, from its name; None for bootstrap.checkpoint."""
-    offset_text = snapshot.path.rpartition("/")[2].partition("-")[0]
-    return parse_int(offset_text)
+def iter_start_file_problems(
+    directory: DirectoryListing,
+    names: Iterable[str],
+    find_problem: Callable[[InputFile], str | None],
+    read_errors: list[InputError],
+) -> Iterator[tuple[str, str]]:
+    """The same as `iter_file_problems` of the files that a start reads if they exist, and those
+    that it cannot open."""
+    access_errors: list[tuple[str, StartError]] = []
+    files = find_start_files(directory, names, Access.READ_EXISTING, access_errors)
+    yield from ((name, str(error)) for name, error in access_errors)
+    yield from iter_file_problems(files, find_problem, read_errors)
 
 
 def iter_file_problems(
@@ -146,6 +146,20 @@ def find_bootstrap_problem(file: InputFile) -> str | None:
                 is_data_batch and _VERSION_RECORD_NAME in batch_bytes
             )
     return None if has_version_record else f"{file.name}: no metadata version record"
+
+
+def _find_quorum_state_problem(file: InputFile) -> str | None:
+    problem = _find_first_error(QUORUM_STATE_KIND, file)
+    if problem is not None:
+        return problem
+    quorum_state = parse_json(read_small_file(file, _MAX_READ_BYTES))
+    # The only voter elects itself.
+    if len(quorum_state.get("currentVoters", ())) == 1 and (
+        quorum_state["leaderEpoch"] == _LAST_EPOCH
+    ):
+        reason = f"leaderEpoch is {_LAST_EPOCH}: there is no epoch for the next election"
+        return f"{file.name}: {reason}"
+    return None
 
 
 def read_voter_ids(directory: DirectoryListing) -> list[int | None]:

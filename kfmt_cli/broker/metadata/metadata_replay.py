@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kfmt_cli.broker.metadata.metadata_files import metadata_snapshots, snapshot_end_offset
+from kfmt_cli.broker.metadata.opened_log import (
+    find_missing_records,
+    metadata_snapshots,
+    open_metadata_log,
+    snapshot_end_offset,
+)
 from kfmt_cli.broker.state import create_replay
+from kfmt_cli.broker.state.cluster import ClusterReplay
 from kfmt_cli.broker.state.replay import TopicReplay
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.directory_listing import DirectoryListing
@@ -25,17 +31,26 @@ def replay_metadata_log(
     read_errors: list[InputError],
     end_offset: int | None,
     bootstrap_file: InputFile | None,
-) -> TopicReplay:
-    """The metadata log in a directory, replayed from its newest snapshot. read_errors: the errors
+) -> ClusterReplay:
+    """The metadata log in a directory, replayed as a broker loads it. read_errors: the errors
     of unreadable files are added to it. end_offset: the log end offset after a start, None for the
     entire log. bootstrap_file: the initial records of an empty log."""
-    replay = create_replay(CLUSTER_METADATA)
+    replay = _create_replay()
     start_offset = 0
     n_records = 0
-    for snapshot_file in metadata_snapshots(directory)[-1:]:
-        start_offset = snapshot_end_offset(snapshot_file) or 0
-        n_records += _replay_files(replay, [snapshot_file], read_errors, 0, None)
-    n_records += _replay_files(replay, directory.logs, read_errors, start_offset, end_offset)
+    damage_errors: list[InputError] = []
+    opened_log = open_metadata_log(directory, [], end_offset)
+    if opened_log.snapshot is not None:
+        start_offset = snapshot_end_offset(opened_log.snapshot) or 0
+        snapshot_files = [opened_log.snapshot]
+        n_records += _replay_files(replay, snapshot_files, read_errors, 0, None, damage_errors)
+    if not opened_log.is_discarded:
+        n_records += _replay_files(
+            *(replay, directory.logs, read_errors, start_offset, end_offset, damage_errors)
+        )
+        damage_errors += _missing_record_errors(directory, start_offset)
+    if damage_errors:  # a record may only seem to fail, as an earlier one is missing
+        replay.load_failure = None
     if not n_records and bootstrap_file is not None:
         _replay_files(replay, [bootstrap_file], read_errors, 0, None)
     read_errors += _skipped_record_errors(directory, replay)
@@ -44,10 +59,10 @@ def replay_metadata_log(
 
 def replay_undamaged_metadata(
     directory: DirectoryListing, read_errors: list[InputError], damage_errors: list[InputError]
-) -> TopicReplay:
+) -> ClusterReplay:
     """The metadata log in a directory, replayed from its newest undamaged snapshot. damage_errors:
     receives an error for each damaged part of its files, whose records are missing."""
-    replay = create_replay(CLUSTER_METADATA)
+    replay = _create_replay()
     start_offset = 0
     for snapshot_file in reversed(metadata_snapshots(directory)):
         n_previous_errors = len(damage_errors)
@@ -57,7 +72,22 @@ def replay_undamaged_metadata(
             break
         replay.reset()
     _replay_files(replay, directory.logs, read_errors, start_offset, None, damage_errors)
+    damage_errors += _missing_record_errors(directory, start_offset)
     damage_errors += _skipped_record_errors(directory, replay)
+    return replay
+
+
+def _missing_record_errors(directory: DirectoryListing, start_offset: int) -> list[InputError]:
+    """An error if records are missing between the snapshot that ends at an offset and the log."""
+    missing_records = find_missing_records(directory.logs, start_offset)
+    if missing_records is None:
+        return []
+    return [InputError(f"{directory.name}: {missing_records}", file=directory.path)]
+
+
+def _create_replay() -> ClusterReplay:
+    replay = create_replay(CLUSTER_METADATA)
+    assert isinstance(replay, ClusterReplay)
     return replay
 
 

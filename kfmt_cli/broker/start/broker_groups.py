@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from kfmt_cli.broker.start.brokers import BrokerDirectories
@@ -18,16 +18,24 @@ def predict_broker_version(log_directory: Path) -> PredictedVersion:
 
 
 def group_directories_by_broker(
-    directories: Iterable[LogDirectory], user_paths: frozenset[str]
+    directories: Iterable[LogDirectory], user_paths: frozenset[str], listed_paths: Collection[str]
 ) -> list[BrokerDirectories]:
     """Group log directories by broker.
 
     A broker has one metadata log. A directory without one belongs to the broker that has the same
     ids. If the user named it together with the directory of one broker, it belongs to that broker,
-    unless its ids name another broker in the metadata log. user_paths: the paths that the user
-    named.
+    unless its ids name another broker in the metadata log. One within another log directory is on
+    its own. user_paths: the paths that the user named. listed_paths: those of log directories.
     """
-    all_directories = list(directories)
+    all_directories: list[LogDirectory] = []
+    inner_directories: list[LogDirectory] = []
+    for directory in directories:
+        directory.outer_path = next(
+            (path for path in listed_paths if directory.path.startswith(f"{path.rstrip('/')}/")),
+            None,
+        )
+        outer_path = directory.outer_path
+        (all_directories if outer_path is None else inner_directories).append(directory)
     groups: list[BrokerDirectories] = []
     for directory in all_directories:
         if directory.has_metadata_log:
@@ -49,7 +57,7 @@ def group_directories_by_broker(
             groups.append(BrokerDirectories([directory]))
         else:
             group.directories.append(directory)
-    return groups
+    return [*groups, *(BrokerDirectories([directory]) for directory in inner_directories)]
 
 
 def _find_broker_group(

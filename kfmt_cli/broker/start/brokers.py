@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kfmt_cli.broker.log_reading.not_files import Access, find_start_files
 from kfmt_cli.broker.log_reading.stored_batches import StartError
 from kfmt_cli.broker.metadata.cluster_image import (
     ClusterImage,
@@ -16,7 +17,7 @@ from kfmt_cli.broker.metadata.cluster_image import (
     read_cluster_image,
 )
 from kfmt_cli.broker.metadata.meta_properties import read_topic_id
-from kfmt_cli.broker.metadata.metadata_files import metadata_snapshots
+from kfmt_cli.broker.metadata.opened_log import metadata_snapshots
 from kfmt_cli.broker.start.checkpoints import BOOTSTRAP_CHECKPOINT, METADATA_LOG_NAME
 from kfmt_cli.broker.start.directory import (
     LogDirectory,
@@ -32,8 +33,15 @@ from kfmt_cli.broker.start.outcome import (
     NextStart,
     PredictedStart,
 )
+from kfmt_cli.broker.start.unserved import (
+    format_foreign_topic_reason,
+    format_stray_reason,
+    mark_unserved,
+)
+from kfmt_cli.broker.state.replay import LoadFailure
 from kfmt_cli.broker.version import (
     DEFAULT_PREDICTED_VERSION,
+    LAST_ZOOKEEPER_VERSION,
     METADATA_VERSION_FEATURE,
     PredictedVersion,
     version_from_feature_level,
@@ -42,7 +50,7 @@ from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import classify_file, list_directory
 from kfmt_cli.disk.file_access import is_file
-from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_marker_suffix
+from kfmt_cli.disk.file_names import valid_directory_marker_suffix
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.errors import InputError
 
@@ -95,23 +103,42 @@ class BrokerDirectories:
         ]
         failures += self.directories[0].bootstrap_failures
         failures += self._version_failures()
+        if (failure := self._load_failure) is not None:
+            name = self._metadata_log_name
+            failures.append((name, f"{name}: {failure.message}"))
         if self.is_kraft:
             failures = [*find_directory_contradictions(self.directories), *failures]
         return failures
 
     def _version_failures(self) -> Iterator[tuple[str, str]]:
-        """The level of metadata.version, if the version that the user named cannot start with it:
-        after a failed downgrade or too large a step."""
+        """The levels of features with which the version that the user named cannot start: after a
+        failed downgrade or too large a step."""
         image = self._cluster_image(AFTER_CRASH) if self._has_explicit_version else None
-        level = None if image is None else image.level_by_feature.get(METADATA_VERSION_FEATURE)
+        if image is None:
+            return
+        node_ids = {directory.meta_properties.node_id for directory in self.directories}
+        is_controller = not image.voter_ids or not image.voter_ids.isdisjoint(node_ids)
+        path = self._metadata_log_name
         version = self.predicted_version.kafka_version
-        if level is not None and (problem := version.find_level_problem(level)) is not None:
-            path = format_display_name(f"{self.directories[0].path}/{METADATA_LOG_NAME}")
-            found = f"{path}: {METADATA_VERSION_FEATURE} has level {level}"
-            yield path, f"{found}, which Kafka {version.name} does not support: {problem}"
+        for problem in version.iter_level_problems(image.level_by_feature, is_controller):
+            yield path, f"{path}: {problem}"
+
+    @property
+    def _load_failure(self) -> LoadFailure | None:
+        """The record of the metadata log that the broker halts at, if it can open the log."""
+        image, directory = self._cluster_image(AFTER_CRASH), self.directories[0]
+        is_closed = any(
+            file.startswith(self._metadata_log_name) for file, _ in directory.early_failures
+        )
+        return None if is_closed or image is None else image.load_failure
+
+    @property
+    def _metadata_log_name(self) -> str:
+        return format_display_name(f"{self.directories[0].path}/{METADATA_LOG_NAME}")
 
     def set_predicted_version(self, explicit_version: PredictedVersion | None) -> None:
-        """Set its version: the explicit one, else the metadata log's, else the default."""
+        """Set its version: the explicit one, else the metadata log's, else the last with ZooKeeper
+        if it is of such a broker, else the default."""
         self._has_explicit_version = (
             explicit_version is not None and not explicit_version.is_nearest
         )
@@ -119,49 +146,13 @@ class BrokerDirectories:
         feature_level = (
             None if image is None else image.level_by_feature.get(METADATA_VERSION_FEATURE)
         )
+        has_zookeeper = any(
+            directory.meta_properties.version == 0 for directory in self.directories
+        )
+        default_version = LAST_ZOOKEEPER_VERSION if has_zookeeper else DEFAULT_PREDICTED_VERSION
         self.predicted_version = explicit_version or (
-            DEFAULT_PREDICTED_VERSION
-            if feature_level is None
-            else version_from_feature_level(feature_level)
+            default_version if feature_level is None else version_from_feature_level(feature_level)
         )
-
-    def iter_restored_meta_properties(self) -> Iterator[tuple[str, list[str]]]:
-        """The path and lines of each missing meta.properties, if another log directory has the ids.
-
-        The directory.id is included if it is the only one in the metadata log that no other
-        directory has.
-        """
-        all_properties = [directory.meta_properties for directory in self.directories]
-        complete_properties = next(
-            (
-                properties
-                for properties in all_properties
-                if properties.problem is None and properties.cluster_id
-            ),
-            None,
-        )
-        if complete_properties is None or not self.is_kraft:
-            return
-        image = self._cluster_image(AFTER_CRASH)
-        node_id_by_directory_id = {} if image is None else image.node_id_by_directory_id
-        assigned_ids = {
-            directory
-            for directory, node_id in node_id_by_directory_id.items()
-            if node_id == complete_properties.node_id
-        }
-        unclaimed_ids = assigned_ids - {properties.directory_id for properties in all_properties}
-        directories_without_properties = [
-            directory for directory in self.directories if directory.meta_properties.is_missing
-        ]
-        for directory in directories_without_properties:
-            property_lines = [
-                "version=1",
-                f"cluster.id={complete_properties.cluster_id}",
-                f"node.id={complete_properties.node_id}",
-            ]
-            if len(unclaimed_ids) == len(directories_without_properties) == 1:
-                property_lines += (f"directory.id={directory_id}" for directory_id in unclaimed_ids)
-            yield directory.path, property_lines
 
     def adjust_starts(self) -> list[PredictedStart]:
         """Adjust the predicted starts of partitions to the broker's files and to each other.
@@ -169,10 +160,19 @@ class BrokerDirectories:
         Returns a start for each file that stops the broker.
         """
         file_starts: list[PredictedStart] = []
+        load_failure = self._load_failure
         self.foreign_owner = self._find_foreign_owner()
         for start_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
             early_failed_starts = [
-                PredictedStart(file, start_kind, reason, predicted_version=self.predicted_version)
+                PredictedStart(
+                    *(file, start_kind, reason),
+                    predicted_version=self.predicted_version,
+                    failing_offset=(
+                        load_failure.offset
+                        if load_failure is not None and reason.endswith(load_failure.message)
+                        else None
+                    ),
+                )
                 for file, reason in self.early_failures()
             ]
             file_starts += early_failed_starts
@@ -207,7 +207,7 @@ class BrokerDirectories:
         if offline_failures and self._can_start_without_directory(directory, start_kind):
             self._offline_reasons[directory.path, start_kind] = offline_failures[0][1]
             for replica, start in zip(loaded_replicas, starts, strict=True):
-                _mark_unserved(replica, start, OFFLINE, offline_failures[0][1])
+                mark_unserved(replica, start, OFFLINE, offline_failures[0][1])
         else:
             failures += directory.offline_failures
         return [
@@ -238,16 +238,17 @@ class BrokerDirectories:
     ) -> None:
         """Apply the effect of the partition's identity to its start."""
         partition_directory = replica.directory
-        partition_metadata_name = next(iter(PARTITION_METADATA_KIND.names))
         topic_id = None
-        if (
-            partition_metadata_name in partition_directory.files
-            and partition_metadata_name not in partition_directory.special_files
-        ):
+        access_errors: list[tuple[str, StartError]] = []
+        metadata_files = find_start_files(
+            partition_directory, PARTITION_METADATA_KIND.names, Access.READ_EXISTING, access_errors
+        )
+        for _, error in access_errors:
+            start.reason, start.is_offline = str(error), error.is_offline
+            return
+        for metadata_file in metadata_files:
             try:
-                topic_id = format_uuid(
-                    read_topic_id(partition_directory.input_file(partition_metadata_name))
-                )
+                topic_id = format_uuid(read_topic_id(metadata_file))
             except StartError as error:
                 start.reason, start.is_offline = str(error), error.is_offline
                 return
@@ -255,7 +256,7 @@ class BrokerDirectories:
                 directory.read_errors.append(error)
                 start.reason, start.is_offline = str(error), True
                 return
-        topic_partition = parse_broker_topic_partition(replica.name)
+        topic_partition = replica.topic_partition
         if (
             not self.is_kraft
             or topic_partition is None
@@ -264,19 +265,19 @@ class BrokerDirectories:
             return
         image = self._cluster_image(start.after)
         if topic_id is None:
-            _mark_unserved(replica, start, STRAY, "partition.metadata is missing")
+            mark_unserved(replica, start, STRAY, "partition.metadata is missing")
         elif image is not None and not image.has_replica(
             topic_id, topic_partition[1], self.node_id
         ):
-            _mark_unserved(
-                replica, start, STRAY, _format_stray_reason(image, topic_partition[0], topic_id)
+            mark_unserved(
+                replica, start, STRAY, format_stray_reason(image, topic_partition[0], topic_id)
             )
             is_known_topic = image.topic_id_by_name.get(topic_partition[0]) == topic_id
             start.is_consequence = is_known_topic and self.foreign_owner is not None
         else:
             reason = self._unserved_reason(directory, image, topic_partition, topic_id)
             if reason is not None:
-                _mark_unserved(replica, start, UNSERVED, reason)
+                mark_unserved(replica, start, UNSERVED, reason)
                 start.is_consequence = self.foreign_owner is not None
 
     def _unserved_reason(
@@ -288,7 +289,7 @@ class BrokerDirectories:
     ) -> str | None:
         """Why the broker does not serve a partition that it keeps."""
         if image is not None and image.topic_id_by_name.get(topic_partition[0]) != topic_id:
-            return _format_foreign_topic_reason(image, topic_partition[0], topic_id)
+            return format_foreign_topic_reason(image, topic_partition[0], topic_id)
         if directory.unserved_reason is not None:
             return directory.unserved_reason
         assigned_id = (
@@ -322,19 +323,11 @@ class BrokerDirectories:
             )
             if owner_id != node_id:
                 return ForeignOwner(directory, owner_id, is_by_directory_id=True)
-            replica_names = (replica.name for replica in directory.replicas)
-            topic_partitions = {
-                topic_partition
-                for replica_name in replica_names
-                if (topic_partition := parse_broker_topic_partition(replica_name)) is not None
-            }
-            replica_sets = [
-                set(image.registration_by_partition[topic_partition].leadership.replicas)
-                for topic_partition in topic_partitions & set(image.registration_by_partition)
-            ]
-            common_replicas = set.intersection(*replica_sets) if replica_sets else set()
-            if len(common_replicas) == 1 and node_id not in common_replicas:
-                return ForeignOwner(directory, common_replicas.pop(), is_by_directory_id=False)
+            common_id = image.find_only_common_replica(
+                replica.topic_partition for replica in directory.replicas
+            )
+            if common_id is not None and common_id != node_id:
+                return ForeignOwner(directory, common_id, is_by_directory_id=False)
         return None
 
     def assigned_replicated_partitions(self, directory: LogDirectory) -> list[tuple[str, int]]:
@@ -358,11 +351,17 @@ class BrokerDirectories:
     def is_owned_by_other_broker(self, directory: LogDirectory) -> bool:
         """Whether a directory belongs to another broker of the same cluster."""
         node_id = directory.meta_properties.node_id
-        if node_id in (None, self.node_id):
+        if node_id is None or self.node_id in (None, node_id):
             return False
         image = self._cluster_image(AFTER_CRASH)
         registrations = [] if image is None else image.registration_by_partition.values()
         return any(node_id in registration.leadership.replicas for registration in registrations)
+
+    @property
+    def cluster_image(self) -> ClusterImage | None:
+        """The cluster after a start that recovers the metadata log; None if it is missing or
+        unreadable."""
+        return self._cluster_image(AFTER_CRASH)
 
     @property
     def node_id(self) -> int | None:
@@ -406,7 +405,7 @@ class BrokerDirectories:
         replica_by_partition_and_suffix: dict[tuple[tuple[str, int], str], PartitionReplica] = {}
         for directory in self.directories:
             for replica in directory.replicas:
-                topic_partition = parse_broker_topic_partition(replica.name)
+                topic_partition = replica.topic_partition
                 start = replica.start_by_shutdown_kind.get(start_kind)
                 marker_suffix = valid_directory_marker_suffix(replica.name)
                 if topic_partition is None or start is None or marker_suffix in ("delete", "stray"):
@@ -447,7 +446,7 @@ class BrokerDirectories:
     def predict_next_start(self, directory: LogDirectory, failure_reasons: list[str]) -> NextStart:
         """The next start of one of its directories. failure_reasons: why the broker does not
         start."""
-        start_kind = AFTER_CRASH if directory.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
+        start_kind = directory.next_start_kind
         name, version = format_display_name(directory.path), self.predicted_version
         early_reasons = [reason for _, reason in self.early_failures()]
         reason = next(iter([*early_reasons, *failure_reasons]), None)
@@ -458,41 +457,3 @@ class BrokerDirectories:
         # A failure before the logs are loaded leaves the marker in place.
         retry_kind = start_kind if early_reasons or self.is_metadata_log_failing else AFTER_CRASH
         return NextStart(name, start_kind, False, reason, None, retry_kind, version)
-
-
-def _mark_unserved(
-    replica: PartitionReplica, start: PredictedStart, unserved_state: str, reason: str
-) -> None:
-    """Mark a partition as not served: consumers receive none of its records."""
-    start.becomes, start.reason = unserved_state, f"{replica.display_path}: {reason}"
-    if unserved_state == STRAY:
-        start.log_start_offset = start.log_end_offset = 0
-    elif unserved_state == OFFLINE:
-        start.log_start_offset = start.log_end_offset = None
-    start.cut, start.deleted, start.lost = [], [], []
-    start.unreachable = list(replica.contained_offsets)
-
-
-def _format_stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
-    """Why the metadata log does not assign a partition to this broker, which makes it stray."""
-    metadata_topic_id = image.topic_id_by_name.get(topic)
-    if metadata_topic_id is None:
-        return "the metadata log does not contain its topic"
-    if metadata_topic_id == topic_id:
-        return "the metadata log does not assign it to this broker"
-    return (
-        f"its topic has id {metadata_topic_id} in the metadata log, but {topic_id} in "
-        "partition.metadata"
-    )
-
-
-def _format_foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
-    """Why a partition with the id of another topic of this broker is not served."""
-    owner_topic = image.find_topic_name(topic_id)
-    reason = f"partition.metadata has id {topic_id}, the id of topic {owner_topic}"
-    metadata_topic_id = image.topic_id_by_name.get(topic)
-    return (
-        reason
-        if metadata_topic_id is None
-        else f"{reason}; the id of its topic is {metadata_topic_id}"
-    )

@@ -10,6 +10,7 @@ offline, and its line formatters, whose `NumberFormatException` does not; `kafka
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.disk.directory_listing import DirectoryListing
@@ -30,6 +31,8 @@ LOG_DIRECTORY_FILES = frozenset(
     | META_PROPERTIES_KIND.names
     | CLEAN_SHUTDOWN_KIND.names
 )
+# Directories that a broker skips or deletes.
+IGNORED_DIRECTORIES = frozenset({"remote-log-index-cache"} | CLEAN_SHUTDOWN_KIND.names)
 # Bits of each number in a line, 0 for text.
 EPOCH_COLUMN_BITS, OFFSET_COLUMN_BITS = (32, 64), (0, 32, 64)
 _LINE_BREAK_PATTERN = re.compile(r"\r\n|\r|\n")
@@ -120,8 +123,16 @@ def read_checkpoint_offsets(file: InputFile) -> dict[tuple[str, int], int]:
 
 
 def is_log_directory(directory: DirectoryListing) -> bool:
-    """Whether a directory has files that brokers write into their log directories."""
-    return (
+    """Whether a directory has files that brokers write into their log directories, and none of a
+    segment: Kafka reads these files in their place only, and ignores them in a partition."""
+    return directory.accepts_any_log and (
         not LOG_DIRECTORY_FILES.isdisjoint(directory.files)
         or METADATA_LOG_NAME in directory.directories
     )
+
+
+def names_in_place(directory: DirectoryListing) -> Iterator[str]:
+    """The names of a directory's files, without those that Kafka ignores in a partition."""
+    for name in directory.regular_files:
+        if directory.accepts_any_log or name not in LOG_DIRECTORY_FILES:
+            yield name

@@ -6,15 +6,17 @@ Source: `kafka.log.LogManager.loadLogs`, `kafka.server.KafkaServer`,
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kfmt_cli.broker.log_reading.not_files import Access, find_start_files, has_entry
 from kfmt_cli.broker.metadata.meta_properties import MetaProperties, read_meta_properties_leniently
 from kfmt_cli.broker.metadata.metadata_files import (
     find_bootstrap_problem,
     iter_file_errors,
-    iter_file_problems,
+    iter_start_file_problems,
 )
 from kfmt_cli.broker.start.checkpoints import (
     BOOTSTRAP_CHECKPOINT,
@@ -28,16 +30,18 @@ from kfmt_cli.broker.start.checkpoints import (
     CheckpointNumberError,
     read_checkpoint_offsets,
 )
+from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, PredictedStart
 from kfmt_cli.core.urls import restore_url_slashes
 from kfmt_cli.disk.directory_listing import DirectoryListing
-from kfmt_cli.disk.file_access import is_directory, is_file
+from kfmt_cli.disk.file_access import is_directory, is_file, path_exists
+from kfmt_cli.disk.file_names import parse_broker_topic_partition
 from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN_KIND, META_PROPERTIES_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
     from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals
-    from kfmt_cli.broker.start.outcome import PredictedStart
+    from kfmt_cli.broker.log_reading.stored_batches import StartError
 
 OffsetByPartition = dict[tuple[str, int], int]
 NO_META_PROPERTIES = MetaProperties(is_missing=True)
@@ -64,12 +68,19 @@ class PartitionReplica:
             else Path(self.directory.path).absolute().name
         )
 
+    @property
+    def topic_partition(self) -> tuple[str, int] | None:
+        """The partition that a broker takes from its name."""
+        return parse_broker_topic_partition(self.name)
+
 
 @dataclass(slots=True)
 class LogDirectory:
     """The contents of a log directory's own files."""
 
     path: str = ""
+    listing: DirectoryListing | None = None
+    """The names in it."""
     clean_shutdown_path: str | None = None
     """The path of `.kafka_cleanshutdown`, None if missing."""
     offsets_by_checkpoint: dict[str, OffsetByPartition] = field(default_factory=dict)
@@ -87,6 +98,8 @@ class LogDirectory:
     meta_properties: MetaProperties = NO_META_PROPERTIES
     """The contents of meta.properties."""
     has_metadata_log: bool = False
+    outer_path: str | None = None
+    """The log directory that contains it: no broker has both."""
     is_fully_listed: bool = True
     """Whether the whole directory was listed."""
     read_errors: list[InputError] = field(default_factory=list)
@@ -99,6 +112,17 @@ class LogDirectory:
         """Whether it belongs to a KRaft broker."""
         return self.has_metadata_log or self.meta_properties.is_kraft
 
+    @property
+    def next_start_kind(self) -> str:
+        """The kind of the next start, which `.kafka_cleanshutdown` decides."""
+        return AFTER_CRASH if self.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
+
+    def add_access_errors(self, errors: list[tuple[str, StartError]]) -> None:
+        """Add files that cannot be opened, by name."""
+        for name, error in errors:
+            failures = self.offline_failures if error.is_offline else self.start_failures
+            failures.append((name, str(error)))
+
     def checkpoint_offset(self, checkpoint_name: str, topic_partition: tuple[str, int]) -> int:
         """The offset of a partition in a checkpoint, 0 if missing."""
         return self.offsets_by_checkpoint.get(checkpoint_name, {}).get(topic_partition, 0)
@@ -106,17 +130,16 @@ class LogDirectory:
 
 def read_log_directory(directory: DirectoryListing) -> LogDirectory:
     """The contents of a log directory's own files, and the files that prevent a start."""
-    entry_names = {*directory.files, *directory.directories}
-    clean_shutdown_names = CLEAN_SHUTDOWN_KIND.names.intersection(entry_names)
     clean_shutdown_path = next(
         (
-            directory.input_file(clean_shutdown_name).path
-            for clean_shutdown_name in clean_shutdown_names
+            directory.input_file(name).path
+            for name in CLEAN_SHUTDOWN_KIND.names
+            if has_entry(directory, name)
         ),
         None,
     )
     log_directory = LogDirectory(
-        restore_url_slashes(str(Path(directory.path))), clean_shutdown_path
+        restore_url_slashes(str(Path(directory.path))), directory, clean_shutdown_path
     )
     log_directory.has_metadata_log = METADATA_LOG_NAME in directory.directories
     for file_name in (
@@ -125,24 +148,26 @@ def read_log_directory(directory: DirectoryListing) -> LogDirectory:
         LOG_START_CHECKPOINT,
         CLEANER_CHECKPOINT,
     ):
-        if file_name in directory.regular_files:
-            _read_checkpoint(log_directory, file_name, directory.input_file(file_name))
-    for file_name in META_PROPERTIES_KIND.names.intersection(directory.files):
-        meta_properties_file = directory.input_file(file_name)
-        if file_name in directory.special_files:
-            log_directory.meta_properties = MetaProperties(
-                problem=f"{meta_properties_file.name}: not a file"
-            )
-        else:
-            log_directory.meta_properties = read_meta_properties_leniently(
-                meta_properties_file, log_directory.read_errors
-            )
+        # The cleaner reads its own checkpoint later.
+        access = Access.READ_EXISTING if file_name == CLEANER_CHECKPOINT else Access.READ
+        access_errors: list[tuple[str, StartError]] = []
+        for checkpoint_file in find_start_files(directory, [file_name], access, access_errors):
+            _read_checkpoint(log_directory, file_name, checkpoint_file)
+        if file_name != CLEANER_CHECKPOINT:
+            log_directory.add_access_errors(access_errors)
+    access_errors = []
+    for meta_properties_file in find_start_files(
+        directory, META_PROPERTIES_KIND.names, Access.READ_OR_MISS, access_errors
+    ):
+        log_directory.meta_properties = read_meta_properties_leniently(
+            meta_properties_file, log_directory.read_errors
+        )
+    for _, error in access_errors:
+        log_directory.meta_properties = MetaProperties(problem=str(error))
     if log_directory.is_kraft:
-        if BOOTSTRAP_CHECKPOINT in directory.regular_files:
-            bootstrap_files = [directory.input_file(BOOTSTRAP_CHECKPOINT)]
-            log_directory.bootstrap_failures += iter_file_problems(
-                bootstrap_files, find_bootstrap_problem, log_directory.read_errors
-            )
+        log_directory.bootstrap_failures += iter_start_file_problems(
+            directory, [BOOTSTRAP_CHECKPOINT], find_bootstrap_problem, log_directory.read_errors
+        )
     else:
         log_directory.early_failures += iter_file_errors(
             directory, META_PROPERTIES_KIND, log_directory.read_errors
@@ -171,18 +196,22 @@ def _read_checkpoint(
 
 def load_log_directory(path: Path) -> LogDirectory:
     """The contents of a log directory's own files; nothing else in it is listed."""
-    file_names = tuple(
-        entry_name
-        for entry_name in sorted({*LOG_DIRECTORY_FILES, BOOTSTRAP_CHECKPOINT})
-        if is_file(f"{path}/{entry_name}")
-    )
-    directory_names = (METADATA_LOG_NAME, *CLEAN_SHUTDOWN_KIND.names)
-    existing_directory_names = tuple(
-        entry_name for entry_name in directory_names if is_directory(f"{path}/{entry_name}")
-    )
+    names = sorted({*LOG_DIRECTORY_FILES, BOOTSTRAP_CHECKPOINT, METADATA_LOG_NAME})
+    existing_names = [name for name in names if path_exists(f"{path}/{name}")]
+    directory_names = tuple(name for name in existing_names if is_directory(f"{path}/{name}"))
+    file_names = tuple(name for name in existing_names if name not in directory_names)
+    linked_names = frozenset(name for name in file_names if os.path.islink(f"{path}/{name}"))  # noqa: PTH114 (text)
+    special_names = frozenset(name for name in file_names if not is_file(f"{path}/{name}"))
     display_path = restore_url_slashes(str(path))
     log_directory = read_log_directory(
-        DirectoryListing(display_path, display_path, existing_directory_names, file_names)
+        DirectoryListing(
+            display_path,
+            display_path,
+            directory_names,
+            file_names,
+            special_names - linked_names,
+            linked_names,
+        )
     )
     log_directory.is_fully_listed = False
     return log_directory

@@ -7,13 +7,12 @@ Their behaviour was also observed: `tests/interop/test_start.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
-from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_SEGMENT_INDEX_BYTES
+from kfmt_cli.broker.defaults import DEFAULT_SEGMENT_INDEX_BYTES
+from kfmt_cli.broker.log_reading.not_files import Access, FileAccessError, check_access
 from kfmt_cli.broker.log_reading.stored_batches import (
     CorruptError,
     StartError,
@@ -26,6 +25,7 @@ from kfmt_cli.broker.start.checkpoints import (
     CheckpointNumberError,
     read_valid_epoch_entries,
 )
+from kfmt_cli.broker.start.loaded_log import LoadedLog, LogLoaderInput
 from kfmt_cli.broker.start.recovery_segment import (
     MAX_INDEX_BYTES,
     InvalidOffset,
@@ -34,53 +34,18 @@ from kfmt_cli.broker.start.recovery_segment import (
 )
 from kfmt_cli.broker.start.start_files import StartFiles
 from kfmt_cli.broker.transactions.producer_state import ProducerStateManager, is_producer_snapshot
-from kfmt_cli.broker.version import KafkaVersion
-from kfmt_cli.disk.directory_listing import DirectoryListing, file_size
+from kfmt_cli.disk.directory_listing import file_size
 from kfmt_cli.disk.kinds import INDEX_KINDS
-from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.disk.kinds.fixed_size_rows import (
+    OFFSET_INDEX_KIND,
+    PRODUCER_SNAPSHOT_KIND,
+    TIME_INDEX_KIND,
+)
 from kfmt_cli.disk.kinds.kind import read_small_file
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, MAX_RELATIVE_OFFSET
 
 _ABORTED_TRANSACTION_DTYPE = ABORTED_TRANSACTION.dtype
 _INDEX_SUFFIXES = tuple(index.suffix for index in INDEX_KINDS)
-
-
-@dataclass(frozen=True, slots=True)
-class LogLoaderInput:
-    """The input of a start on a partition."""
-
-    directory: DirectoryListing
-    is_clean_shutdown: bool
-    kafka_version: KafkaVersion
-    """The version of the broker."""
-    recovery_point: int = 0
-    """The recovery point in the checkpoints, 0 if missing."""
-    log_start_offset: int = 0
-    """The log start offset in the checkpoints, 0 if missing."""
-    unchanged_range_by_base: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """Logs that recovery leaves unchanged: first offset and end offset by base offset."""
-    bases_with_valid_index: frozenset[int] = frozenset()
-    """Base offsets of segments with a valid index."""
-    has_transactions: bool = False
-    """Whether the unchanged logs contain transactions."""
-    index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
-
-
-@dataclass(slots=True)
-class LoadedLog:
-    """The result of a start on a partition."""
-
-    segments: list[RecoverySegment]
-    """The remaining segments, in order."""
-    deleted_names: list[str]
-    """File names, in order."""
-    log_start_offset: int
-    log_end_offset: int
-
-    def close(self) -> None:
-        """Close the logs."""
-        for segment in self.segments:
-            segment.close()
 
 
 def load_log(
@@ -108,6 +73,12 @@ class _LogLoader:
         self._segment_by_base: dict[int, RecoverySegment] = {}
         self._split_part_by_base: dict[int, RecoverySegment] = {}  # the parts of split segments
         self._producer_state = producer_state
+        producer_state.before_write = self._check_snapshot_access
+
+    def _check_snapshot_access(self, offset: int) -> None:
+        """Check that the snapshot at an offset can be written; raises StartError."""
+        snapshot_name = f"{offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
+        check_access(self._loader_input.directory, snapshot_name, Access.WRITE)
 
     def close(self) -> None:
         for segment in self._segment_by_base.values():
@@ -145,6 +116,12 @@ class _LogLoader:
         if not self._loader_input.is_clean_shutdown or self._producer_state.snapshot_by_offset:
             self._rebuild_producer_state(segments, log_start_offset, log_end_offset)
         self._check_first_unstable_offset(loaded_log)
+        first_ongoing_offset = self._producer_state.first_ongoing_offset
+        loaded_log.last_stable_offset = (
+            log_end_offset
+            if first_ongoing_offset is None
+            else max(first_ongoing_offset, log_start_offset)
+        )
         remaining_snapshots = self._producer_state.snapshot_by_offset
         loaded_log.deleted_names += (
             file_name
@@ -154,8 +131,9 @@ class _LogLoader:
         return loaded_log
 
     def _check_index_sizes(self, last_segment: RecoverySegment) -> None:
-        """Check that the last segment's indexes fit into segment.index.bytes, the size to which the
-        broker resizes them; raises StartError."""
+        """Check that the last segment's indexes can be opened and fit into segment.index.bytes, the
+        size to which the broker resizes them; raises StartError."""
+        last_segment.open_indexes()
         if last_segment.is_recovered:
             return
         for index_kind in (OFFSET_INDEX_KIND, TIME_INDEX_KIND):
@@ -197,6 +175,7 @@ class _LogLoader:
 
     def _check_leader_epochs(self) -> None:
         """Check the leader epochs, which the broker reads before anything else."""
+        check_access(self._loader_input.directory, LEADER_EPOCH_CHECKPOINT, Access.READ)
         checkpoint_file = self._start_files.file_by_name.get(LEADER_EPOCH_CHECKPOINT)
         if checkpoint_file is None:
             return
@@ -214,15 +193,15 @@ class _LogLoader:
                     continue
                 if file_name.endswith(_INDEX_SUFFIXES):
                     base_offset = self._start_files.parse_name_offset(file_name)
-                    if f"{base_offset:020}.log" not in self._start_files.file_by_name:
+                    if not self._start_files.exists(f"{base_offset:020}.log"):
                         self._start_files.delete_file(file_name)
                 elif file_name.endswith(".log"):
-                    self._open_segment(file_name, self._start_files.parse_name_offset(file_name))
+                    self._open_segment(self._start_files.parse_name_offset(file_name))
         except OffsetOverflow:
             return False
         return True
 
-    def _open_segment(self, file_name: str, base_offset: int) -> None:
+    def _open_segment(self, base_offset: int) -> None:
         if base_offset in self._split_part_by_base:
             return
         log_name = f"{base_offset:020}.log"
@@ -230,7 +209,7 @@ class _LogLoader:
         directory = self._loader_input.directory
         if log_file is None:  # the broker creates a log with that name
             self._segment_by_base[base_offset] = RecoverySegment.create_empty(
-                base_offset, directory.input_file(file_name).name, self._loader_input.kafka_version
+                directory, base_offset, self._loader_input.kafka_version
             )
             return
         display_name = directory.input_file(log_name).name
@@ -252,18 +231,20 @@ class _LogLoader:
         segment.original_size = self._start_files.replaced_size_by_name.get(log_name, original_size)
         self._segment_by_base[base_offset] = segment
         index_file = self._start_files.file_by_name.get(f"{base_offset:020}.index")
-        segment.has_index_directory = f"{base_offset:020}.index" in directory.directories
-        if segment.has_index_directory:
-            segment.unchanged_end_offset = None
-        elif (
-            index_file is None
-            and f"{base_offset:020}.index" not in self._start_files.created_index_names
+        segment.directory = directory
+        if not self._start_files.exists(f"{base_offset:020}.index") and (
+            f"{base_offset:020}.index" not in self._start_files.created_index_names
         ):
             # The broker recovers it at once, with the segments that are already open.
             self._recover_segment(segment, is_opening=True)
-        else:
-            segment.index_file = index_file
-            self._recover_invalid_transaction_index(base_offset)
+            return
+        segment.index_file = index_file
+        if index_file is None:
+            segment.unchanged_end_offset = None
+        if not self._start_files.exists(f"{base_offset:020}.timeindex"):
+            check_access(directory, f"{base_offset:020}.timeindex", Access.OPEN)
+        check_access(directory, f"{base_offset:020}.txnindex", Access.OPEN_EXISTING)
+        self._recover_invalid_transaction_index(base_offset)
 
     def _recover_invalid_transaction_index(self, base_offset: int) -> None:
         """Recover a segment if its transaction index has an entry that ends before the segment."""
@@ -305,6 +286,7 @@ class _LogLoader:
             earlier_segments, self._loader_input.log_start_offset, segment.base_offset
         )
         segment.is_recovered = True
+        segment.open_indexes()
         truncated_bytes = 0
         if self._can_skip_segment(segment):
             if segment.unchanged_end_offset is not None and not segment.is_legacy:
@@ -318,7 +300,7 @@ class _LogLoader:
                     partial(self._update_producer_state, segment),
                 )
             except OffsetOverflow:
-                self._split_segment(segment)
+                self._split_segment(segment, is_opening=is_opening)
                 raise
         producer_state.take_snapshot()
         return truncated_bytes
@@ -392,8 +374,8 @@ class _LogLoader:
                     producer_state.process_batch(segment.log_bytes, batch)
             producer_state.apply_pending_transactions()
 
-    def _split_segment(self, segment: RecoverySegment) -> None:
-        """Split a segment whose offsets are out of range for its base offset."""
+    def _split_segment(self, segment: RecoverySegment, *, is_opening: bool) -> None:
+        """Split a segment whose offsets are out of range; one that is opening is left as it is."""
         end_offset = segment.next_offset
         relative_offset = wrap_int64(wrap_int64(end_offset - 1) - segment.base_offset)
         if not (
@@ -401,8 +383,7 @@ class _LogLoader:
         ):
             raise StartError(
                 f"{segment.log_name}: a batch has offsets below the segment's base offset, or "
-                "too far "
-                "above it"
+                "too far above it"
             )
         self._segment_by_base.pop(segment.base_offset)
         part_by_base: dict[int, RecoverySegment] = {}
@@ -419,7 +400,9 @@ class _LogLoader:
         self._split_part_by_base.pop(segment.base_offset, None)
         self._split_part_by_base |= part_by_base
         self._segment_by_base |= part_by_base
-        if segment.base_offset not in part_by_base:
+        if is_opening:  # its index has been begun, so it is not recovered again
+            self._start_files.created_index_names.add(f"{segment.base_offset:020}.index")
+        elif segment.base_offset not in part_by_base:
             self._start_files.delete_file(f"{segment.base_offset:020}.log")
         if next_position < segment.size:
             raise StartError(
@@ -449,6 +432,10 @@ class _LogLoader:
                     return None
                 except InvalidOffset:
                     truncated_bytes = segment.truncate_to_base()
+                except FileAccessError:
+                    if not loader_input.kafka_version.truncates_at_access_errors:
+                        raise
+                    truncated_bytes = segment.truncate_to_base()
                 if truncated_bytes > 0:
                     for base_offset in pending_base_offsets:
                         self._start_files.delete_file(f"{base_offset:020}.log")
@@ -471,9 +458,7 @@ class _LogLoader:
         """An empty segment, which may reuse the name of a deleted one."""
         log_name = f"{base_offset:020}.log"
         segment = RecoverySegment.create_empty(
-            base_offset,
-            self._loader_input.directory.input_file(log_name).name,
-            self._loader_input.kafka_version,
+            self._loader_input.directory, base_offset, self._loader_input.kafka_version
         )
         if log_name in self._start_files.deleted_names:
             self._start_files.deleted_names.remove(log_name)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from kfmt_cli.broker.log_reading.not_files import start_file_names
 from kfmt_cli.broker.log_reading.offset_intervals import (
     LogOffsets,
     OffsetInterval,
@@ -15,7 +16,8 @@ from kfmt_cli.broker.log_reading.offset_intervals import (
     subtract_intervals,
 )
 from kfmt_cli.broker.log_reading.stored_batches import StartError
-from kfmt_cli.broker.start.log_loader import LoadedLog, LogLoaderInput, load_log
+from kfmt_cli.broker.start.loaded_log import LoadedLog, LogLoaderInput
+from kfmt_cli.broker.start.log_loader import load_log
 from kfmt_cli.broker.start.reachable_offsets import ReachableOffsetSearch
 from kfmt_cli.broker.version import DEFAULT_PREDICTED_VERSION, PredictedVersion
 from kfmt_cli.disk.directory_listing import DirectoryListing
@@ -38,6 +40,10 @@ class PredictedStart:
     """Why the broker does not start, or why the partition is not served."""
     log_start_offset: int | None = None
     log_end_offset: int | None = None
+    last_stable_offset: int | None = None
+    """Where read_committed consumers stop then, once all of the log is replicated."""
+    last_stable_offset_before: int | None = None
+    """Where they stop now; None if unknown."""
     cut: list[tuple[str, int]] = field(default_factory=list)
     """Name and new size of each log that is truncated."""
     deleted: list[str] = field(default_factory=list)
@@ -60,6 +66,14 @@ class PredictedStart:
     """Lost or unreachable offsets that are in undamaged batches."""
     received_damaged: OffsetIntervals = field(default_factory=list)
     """Intervals of offsets that consumers receive from damaged batches."""
+    lost_records: int | None = 0
+    """Number of undamaged records at lost offsets; None if unknown, like the next ones."""
+    unreachable_records: int | None = 0
+    """Number of undamaged records at unreachable offsets."""
+    hidden_records: int | None = 0
+    """Number of kept records that read_committed consumers receive now, and not after the start."""
+    failing_offset: int | None = None
+    """The offset of the record of the metadata log that stops the broker."""
     predicted_version: PredictedVersion = DEFAULT_PREDICTED_VERSION
     """The version of the broker."""
 
@@ -72,6 +86,15 @@ class PredictedStart:
     def starts(self) -> bool:
         """Whether the broker starts."""
         return self.reason is None or self.becomes is not None
+
+    @property
+    def hidden(self) -> OffsetInterval | None:
+        """The kept offsets that read_committed consumers receive now, and not after the start."""
+        before, after = self.last_stable_offset_before, self.last_stable_offset
+        if before is None or after is None or self.log_end_offset is None:
+            return None
+        end_offset = min(before, self.log_end_offset)
+        return (after, end_offset - 1) if after < end_offset else None
 
     @property
     def is_failure(self) -> bool:
@@ -126,10 +149,9 @@ def predict_partition_start(
         predicted_start.reason, predicted_start.is_offline = str(error), error.is_offline
         return
     with closing(loaded_log):
-        predicted_start.log_start_offset, predicted_start.log_end_offset = (
-            loaded_log.log_start_offset,
-            loaded_log.log_end_offset,
-        )
+        predicted_start.log_start_offset = loaded_log.log_start_offset
+        predicted_start.log_end_offset = loaded_log.log_end_offset
+        predicted_start.last_stable_offset = loaded_log.last_stable_offset
         deleted_names = _iter_deleted_names(loaded_log, loader_input.directory)
         predicted_start.deleted = [
             loader_input.directory.input_file(file_name).name for file_name in deleted_names
@@ -213,7 +235,7 @@ def _read_offsets_before_and_after(
     offsets_by_log: OffsetsByLog,
 ) -> _PartitionOffsets:
     directory, partition_offsets = loader_input.directory, _PartitionOffsets()
-    log_names = [file_name for file_name in directory.files if file_name.endswith(".log")]
+    log_names = [name for name in start_file_names(directory) if name.endswith(".log")]
     name_by_base = {parse_offset_name(log_name): log_name for log_name in log_names}
     base_offsets = sorted(base for base in name_by_base if base is not None)
     next_base_by_base = (

@@ -320,8 +320,9 @@ class _SegmentSearch:
         if batch.position in self._first_offset_by_position:
             return None
         if batch.position not in self._delivered_by_position:
-            self._delivered_by_position[batch.position] = read_delivered_offsets(
-                self._segment.log_bytes, batch
+            delivered_offsets = read_delivered_offsets(self._segment.log_bytes, batch)
+            self._delivered_by_position[batch.position] = (
+                None if delivered_offsets.is_complete(batch) else delivered_offsets
             )
         return self._delivered_by_position[batch.position]
 

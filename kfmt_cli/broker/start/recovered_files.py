@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.broker.log_recovery import encode_fixed_size_rows
-from kfmt_cli.broker.start.log_loader import LogLoaderInput, load_log
+from kfmt_cli.broker.start.loaded_log import LogLoaderInput
+from kfmt_cli.broker.start.log_loader import load_log
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
 from kfmt_cli.broker.transactions.producer_state import (
     ProducerStateManager,

@@ -13,6 +13,7 @@ import numpy as np
 from kfmt_cli.broker.log_reading.batch_walker import BatchWalker
 from kfmt_cli.broker.log_reading.consumer import read_base_offset, read_wrapper_first_offset
 from kfmt_cli.broker.log_reading.lookup import WARM_SECTION_BYTES, find_floor_row
+from kfmt_cli.broker.log_reading.not_files import Access, check_access
 from kfmt_cli.broker.log_reading.stored_batches import (
     CorruptError,
     LogBytes,
@@ -24,6 +25,7 @@ from kfmt_cli.broker.log_reading.stored_batches import (
 )
 from kfmt_cli.broker.version import KafkaVersion
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.kinds.kind import InputFile, read_without_padding
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 
@@ -69,7 +71,8 @@ class RecoverySegment:
     log_name: the name of the log file. start_position, size: the start and end of the remaining
     bytes in the file. unchanged_end_offset: the end offset of a log that recovery leaves unchanged,
     None if it must be read batch by batch. index_file: the file of the offset index, None if
-    missing. is_recovered: whether the index has been rebuilt. time_entries: the entries of the
+    missing. directory: the directory in which its indexes are opened, None for unfinished
+    replacements. is_recovered: whether the index has been rebuilt. time_entries: the entries of the
     rebuilt time index, each a timestamp and an offset. aborted_transactions: those of the rebuilt
     transaction index.
     """
@@ -91,7 +94,7 @@ class RecoverySegment:
         self.unchanged_end_offset = unchanged_end_offset
         self.kafka_version = kafka_version
         self.index_file: InputFile | None = None
-        self.has_index_directory = False  # a directory has the name of the index
+        self.directory: DirectoryListing | None = None
         self.is_recovered = False
         self.time_entries: list[tuple[int, int]] = []
         self.aborted_transactions: list[dict[str, int]] = []
@@ -100,10 +103,14 @@ class RecoverySegment:
 
     @classmethod
     def create_empty(
-        cls, base_offset: int, log_name: str, kafka_version: KafkaVersion
+        cls, directory: DirectoryListing, base_offset: int, kafka_version: KafkaVersion
     ) -> RecoverySegment:
-        """An empty segment that the broker creates."""
-        segment = cls(base_offset, log_name, "", 0, base_offset, kafka_version)
+        """An empty segment that the broker creates; raises FileAccessError if it cannot."""
+        log_name = f"{base_offset:020}.log"
+        check_access(directory, log_name, Access.OPEN)
+        display_name = directory.input_file(log_name).name
+        segment = cls(base_offset, display_name, "", 0, base_offset, kafka_version)
+        segment.directory = directory
         segment.is_recovered = True
         return segment
 
@@ -112,6 +119,7 @@ class RecoverySegment:
         segment = RecoverySegment(
             base_offset, self.log_name, self.path, start_position, None, self.kafka_version
         )
+        segment.directory = self.directory
         segment.start_position = start_position
         segment.original_size = (
             self.original_size if base_offset == self.base_offset else start_position
@@ -135,11 +143,10 @@ class RecoverySegment:
     def index_columns(self) -> tuple[IndexColumn, IndexColumn]:
         """Offsets and positions of the index, including the zeros at its end.
 
-        Raises InputError, and StartError if a directory has its name.
+        Raises InputError, and StartError if it cannot be opened.
         """
-        if self.has_index_directory:
-            message = f"{self.log_name}: a directory has the name of its index"
-            raise StartError(message, is_offline=True)
+        if self.directory is not None:
+            check_access(self.directory, f"{self.base_offset:020}.index", Access.OPEN)
         if self._index_columns is None:
             index_bytes, index_size = b"", 0
             if self.index_file is not None:
@@ -181,6 +188,13 @@ class RecoverySegment:
             return False
         return all(batch.magic < 2 for batch in self.iter_batches())
 
+    def open_indexes(self) -> None:
+        """Open both indexes; raises FileAccessError if one is not a file."""
+        if self.directory is None:
+            return
+        for suffix in (".index", ".timeindex"):
+            check_access(self.directory, f"{self.base_offset:020}{suffix}", Access.OPEN)
+
     def recover(self, index_interval_bytes: int, on_batch: Callable[[StoredBatch], None]) -> int:
         """Recover the segment like a broker; returns the number of bytes truncated.
 
@@ -188,8 +202,7 @@ class RecoverySegment:
         fast way for logs whose offsets increase. on_batch: called with each batch of magic 2 that
         is kept. Raises OffsetOverflow, InvalidOffset.
         """
-        if self.has_index_directory:
-            _ = self.index_columns
+        self.open_indexes()
         offset_entries: list[tuple[int, int]] = []
         self.time_entries = []
         self.aborted_transactions = []
@@ -240,6 +253,8 @@ class RecoverySegment:
 
     def add_aborted_transaction(self, aborted_transaction: dict[str, int], position: int) -> None:
         """Add an entry to the transaction index; raises StartError. position: of the marker."""
+        if self.directory is not None:
+            check_access(self.directory, f"{self.base_offset:020}.txnindex", Access.OPEN)
         last_entry = self.aborted_transactions[-1:]
         if last_entry and aborted_transaction["last_offset"] <= last_entry[0]["last_offset"]:
             message = "an aborted transaction ends before the previous one"
@@ -264,7 +279,10 @@ class RecoverySegment:
         )
 
     def truncate_to_base(self) -> int:
-        """Truncate at the batch found for the base offset, if any; returns the bytes truncated."""
+        """Truncate at the batch found for the base offset, if any; returns the bytes truncated.
+        Raises FileAccessError if an index is not a file."""
+        self.open_indexes()
+        self.unchanged_end_offset = None
         self.aborted_transactions = []
         first_batch = self.translate_offset(self.base_offset)
         if first_batch is None:

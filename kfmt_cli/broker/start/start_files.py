@@ -5,6 +5,7 @@ Source: `LogLoader.removeTempFilesAndCollectSwapFiles`, `LogLoader.load`.
 
 from __future__ import annotations
 
+from kfmt_cli.broker.log_reading.not_files import find_not_a_file, start_file_names
 from kfmt_cli.broker.log_reading.stored_batches import StartError
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
 from kfmt_cli.broker.version import KafkaVersion
@@ -28,14 +29,17 @@ class StartFiles:
         self._directory = directory
         self._kafka_version = kafka_version
         self.file_by_name = {
-            name: directory.input_file(name)
-            for name in directory.files
-            if name not in directory.special_files
+            name: directory.input_file(name) for name in start_file_names(directory)
         }
         self.deleted_names: list[str] = []
         self.swapped_names: set[str] = set()
         self.replaced_size_by_name: dict[str, int] = {}
         self.created_index_names: set[str] = set()
+
+    def exists(self, file_name: str) -> bool:
+        """Whether the broker finds a file, a directory or a pipe with this name."""
+        not_a_file = find_not_a_file(self._directory, file_name)
+        return file_name in self.file_by_name or (not_a_file is not None and not_a_file.exists)
 
     def parse_name_offset(self, file_name: str) -> int:
         """The offset at the start of a name; raises StartError."""

@@ -7,11 +7,12 @@ transaction take effect together (KIP-868).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from kfmt_cli.broker.state.replay import RecordFields, TopicReplay
+from kfmt_cli.broker.state.image_faults import ImageContents, find_image_fault
+from kfmt_cli.broker.state.replay import LoadFailure, RecordFields, TopicReplay
+from kfmt_cli.core.credentials import redact_credentials
 from kfmt_cli.core.layout.field import format_symbol
 from kfmt_cli.core.layout.messages import find_version_prefixed_layout, read_message
 from kfmt_cli.formats.control import CONTROL_TYPES
@@ -22,6 +23,7 @@ from kfmt_cli.formats.message_descriptions import (
     LEADER_RECOVERY_STATES,
     SECURITY_PROTOCOLS,
 )
+from kfmt_cli.formats.settings import is_known_harmless, is_password
 from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.rows.types.state_rows import (
     ACL_ROW,
@@ -39,6 +41,8 @@ from kfmt_cli.rows.types.state_rows import (
 )
 
 KRAFT_VERSION_CONTROL_TYPE = CONTROL_TYPES.index("KRAFT_VERSION")
+_SNAPSHOT_HEADER_CONTROL_TYPE = CONTROL_TYPES.index("SNAPSHOT_HEADER")
+_SNAPSHOT_FOOTER_CONTROL_TYPE = CONTROL_TYPES.index("SNAPSHOT_FOOTER")
 FENCED, ACTIVE, STOPPING = "fenced", "active", "in-controlled-shutdown"
 # Records that are stored by key, with the type of their rows and their key fields.
 _KEYED_RECORDS: dict[str, tuple[StateType, tuple[str, ...]]] = {
@@ -64,15 +68,13 @@ _REPLACEABLE_FIELDS = (
 )
 NO_LEADER_CHANGE = -2  # the leader in a partition change that keeps the current one
 _TOPIC_RESOURCE_TYPE = 2
-# Settings whose values Kafka treats as passwords.
-_SECRET_SETTING_PATTERN = re.compile(
-    r"(password|\.secret|secret\.key|sasl\.jaas\.config|ssl\.keystore\.(key|certificate\.chain)"
-    r"|ssl\.truststore\.certificates)$"
-)
 
 
 class ClusterReplay(TopicReplay):
-    """Brokers, topics, settings and access rights of a cluster."""
+    """Brokers, topics, settings and access rights of a cluster.
+
+    At its load_failure, a broker halts.
+    """
 
     topic = "__cluster_metadata"
     row_types = (
@@ -101,30 +103,59 @@ class ClusterReplay(TopicReplay):
         self._settings_by_resource: dict[tuple[int, str], dict[str, str]] = {}
         self._level_by_feature: dict[str, int] = {}
         self._quotas_by_entity: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
-        self._pending_records: list[tuple[str, RecordFields]] | None = None
+        self._pending_records: list[tuple[int, str, RecordFields]] | None = None
+        self.load_failure = None
+        self._n_snapshot_records: int | None = None  # None outside a snapshot
+        self._snapshot_topic_ids: frozenset[str] = frozenset()
+        self._snapshot_acls: frozenset[tuple[object, ...]] = frozenset()
 
     def apply_record(self, record: StreamedRecord) -> None:
         if record.control_type is not None:
             self._apply_control(record)
             return
+        offset = record.offset
+        if self._n_snapshot_records is not None:
+            offset = self._n_snapshot_records
+            self._n_snapshot_records += 1
         decoded_value = self.decoder.decode_value(record.key, record.value)
         record_fields = self.extract_fields(record, decoded_value)
         if record_fields is None or decoded_value is None or decoded_value.message_name is None:
             return
-        if decoded_value.message_name == "BeginTransactionRecord":
+        record_name = decoded_value.message_name
+        is_transaction_open = self._pending_records is not None
+        if record_name == "BeginTransactionRecord":
+            if is_transaction_open:
+                self._note_fault(
+                    offset, record_name, f"Encountered {record_name} while already in a transaction"
+                )
             self._pending_records = []
-        elif decoded_value.message_name in ("EndTransactionRecord", "AbortTransactionRecord"):
+        elif record_name in ("EndTransactionRecord", "AbortTransactionRecord"):
+            if not is_transaction_open:
+                reason = f"Encountered {record_name} without having seen a BeginTransactionRecord"
+                self._note_fault(offset, record_name, reason)
             transaction_records, self._pending_records = self._pending_records or [], None
-            for pending_name, pending_fields in (
-                transaction_records if decoded_value.message_name == "EndTransactionRecord" else ()
+            for pending_record in (
+                transaction_records if record_name == "EndTransactionRecord" else ()
             ):
-                self._apply_data_record(pending_name, pending_fields)
+                self._apply_data_record(*pending_record)
         elif self._pending_records is not None:
-            self._pending_records.append((decoded_value.message_name, record_fields))
+            self._pending_records.append((offset, record_name, record_fields))
         else:
-            self._apply_data_record(decoded_value.message_name, record_fields)
+            self._apply_data_record(offset, record_name, record_fields)
+
+    def _note_fault(self, offset: int, record_name: str, reason: str) -> None:
+        """Note that a broker cannot apply a record, if it applied all before."""
+        if self.load_failure is None:
+            is_in_snapshot = self._n_snapshot_records is not None
+            self.load_failure = LoadFailure(offset, record_name, reason, is_in_snapshot)
 
     def _apply_control(self, record: StreamedRecord) -> None:
+        if record.control_type == _SNAPSHOT_HEADER_CONTROL_TYPE:
+            self._n_snapshot_records = 0
+        elif record.control_type == _SNAPSHOT_FOOTER_CONTROL_TYPE:
+            self._n_snapshot_records = None
+            self._snapshot_topic_ids = frozenset(self._topic_name_by_id)
+            self._snapshot_acls = frozenset(self._rows_by_type[ACL_ROW])
         if record.control_type != KRAFT_VERSION_CONTROL_TYPE or record.value is None:
             return
         kraft_message = KRAFT_LAYOUT_BY_TYPE[KRAFT_VERSION_CONTROL_TYPE]
@@ -138,8 +169,13 @@ class ClusterReplay(TopicReplay):
                     RecordFields(name="kraft.version", feature_level=control_values.kraft_version)
                 )
 
-    def _apply_data_record(self, record_name: str, record_fields: RecordFields) -> None:
+    def _apply_data_record(
+        self, offset: int, record_name: str, record_fields: RecordFields
+    ) -> None:
         """Apply a record; records without an effect on the state are ignored."""
+        fault = find_image_fault(self._image_contents, record_name, record_fields)
+        if fault is not None:
+            self._note_fault(offset, record_name, fault)
         apply_effect = self._EFFECT_BY_RECORD.get(record_name)
         if apply_effect is not None:
             apply_effect(self, record_fields)
@@ -152,6 +188,17 @@ class ClusterReplay(TopicReplay):
                 self._rows_by_type[row_type][row_key] = record_fields
             else:
                 self._rows_by_type[row_type].pop(row_key, None)
+
+    @property
+    def _image_contents(self) -> ImageContents:
+        return ImageContents(
+            self._rows_by_type[BROKER_ROW],
+            self._partitions_by_topic_id,
+            self._topic_name_by_id,
+            self._rows_by_type[ACL_ROW],
+            self._snapshot_topic_ids,
+            self._snapshot_acls,
+        )
 
     # Brokers.
 
@@ -297,13 +344,16 @@ class ClusterReplay(TopicReplay):
         for name, feature_level in self._level_by_feature.items():
             yield FEATURE_ROW, {"feature": name, "level": feature_level}
         for (resource_type, resource), resource_settings in self._settings_by_resource.items():
+            type_name = str(format_symbol(CONFIG_RESOURCE_TYPES, resource_type))
             for name, setting_value in resource_settings.items():
-                is_hidden = _SECRET_SETTING_PATTERN.search(name) is not None
+                is_hidden = is_password(name) or not (
+                    self.shows_secret_values or is_known_harmless(type_name, name)
+                )
                 setting_row = {
-                    "resource_type": format_symbol(CONFIG_RESOURCE_TYPES, resource_type),
+                    "resource_type": type_name,
                     "resource": resource,
                     "name": name,
-                    "value": None if is_hidden else setting_value,
+                    "value": None if is_hidden else redact_credentials(setting_value),
                     "hidden": True if is_hidden else None,
                 }
                 yield CONFIG_ROW, setting_row

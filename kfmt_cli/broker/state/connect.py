@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from kfmt_cli.broker.state.replay import CommittedReplay, CompactedTopicReplay, RecordFields
+from kfmt_cli.core.credentials import redact_credentials
 from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.rows.types.state_rows import (
     CONNECTOR_ROW,
@@ -218,6 +219,8 @@ class ConnectOffsetsReplay(CompactedTopicReplay):
                 "connector": key_fields.connector,
                 "source_partition": source_partition,
                 "source_offset": source_offset,
+                "partition": self.partition,
+                "key": key_fields.key_bytes.decode(),
             }
             yield SOURCE_OFFSET_ROW, offset_row
 
@@ -226,7 +229,7 @@ def _hide_secret_values(config: Mapping[str, Any]) -> dict[str, Any]:
     """A connector's configuration, with the values of all settings hidden that are not known to be
     harmless."""
     return {
-        setting_name: setting_value
+        setting_name: redact_credentials(setting_value)
         if _NON_SECRET_PATTERN.fullmatch(setting_name) and isinstance(setting_value, str)
         else HIDDEN_VALUE
         for setting_name, setting_value in config.items()

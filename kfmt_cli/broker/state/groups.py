@@ -6,7 +6,7 @@ Source: `org.apache.kafka.coordinator.group.GroupMetadataManager`, `OffsetMetada
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import CompactedTopicReplay, RecordFields
@@ -58,10 +58,11 @@ class GroupsReplay(CompactedTopicReplay):
                             message_name.removeprefix(protocol_prefix), []
                         ).append((key_fields, value_fields))
         for group, group_metadata in classic_groups.items():
-            yield from _iter_classic_rows(group, group_metadata)
+            yield from self._with_load_error(_iter_classic_rows(group, group_metadata))
         for (protocol_prefix, group), records_by_kind in newer_groups.items():
             if "Metadata" in records_by_kind:
-                yield from _iter_newer_rows(protocol_prefix, group, records_by_kind)
+                rows = _iter_newer_rows(protocol_prefix, group, records_by_kind)
+                yield from self._with_load_error(rows)
         groups_with_metadata = {
             *classic_groups,
             *(
@@ -73,10 +74,19 @@ class GroupsReplay(CompactedTopicReplay):
         for group in committing_groups:
             if group not in groups_with_metadata:
                 # A client that only commits has a group without members.
-                yield (
-                    GROUP_ROW,
-                    {"group": group, "state": EMPTY, "members": 0, "group_type": "classic"},
-                )
+                group_row = {"group": group, "state": EMPTY, "members": 0, "group_type": "classic"}
+                yield from self._with_load_error([(GROUP_ROW, group_row)])
+
+    def _with_load_error(
+        self, rows: Iterable[tuple[StateType, Mapping[str, Any]]]
+    ) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        """Rows of a group, with the reason why it is not served."""
+        for row_type, row_values in rows:
+            is_group = row_type is GROUP_ROW
+            yield (
+                row_type,
+                {**row_values, "load_error": self.load_error} if is_group else row_values,
+            )
 
 
 def _iter_classic_rows(
@@ -167,9 +177,16 @@ def _iter_newer_rows(
                 "group": group,
                 "member_id": member_id,
                 "member_epoch": assignment.get("member_epoch"),
-                "assignment": assignment.get("assigned_partitions", assignment.get("active_tasks")),
+                "assignment": _list_assigned_partitions(assignment),
             },
         )
+
+
+def _list_assigned_partitions(assignment: RecordFields) -> list[dict[str, Any]] | None:
+    """The partitions of topic ids or, in streams groups, subtopologies; `topic` is null, as
+    members of the other groups have its name."""
+    assigned = assignment.get("assigned_partitions", assignment.get("active_tasks"))
+    return None if assigned is None else [{"topic": None, **item} for item in assigned]
 
 
 def _group_state(

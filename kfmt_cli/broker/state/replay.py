@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,19 +25,44 @@ StateRow = tuple[str | int | None, ...]
 ReplayedState = dict[StateType, dict[StateRow, StateRow]]
 
 
+@dataclass(frozen=True, slots=True)
+class LoadFailure:
+    """The first record with which a broker fails to load a partition of an internal topic."""
+
+    offset: int
+    """Its offset; in a snapshot of the metadata log, its number among the records there."""
+    record: str
+    """Its type, and whose it is."""
+    reason: str
+    """Kafka's exception."""
+    is_in_snapshot: bool = False
+
+    @property
+    def message(self) -> str:
+        """The failure in the words of Kafka's `MetadataLoader`."""
+        place = (
+            f"{self.offset} in the snapshot"
+            if self.is_in_snapshot
+            else f"from offset {self.offset}"
+        )
+        return f"Error loading metadata log record {place}, {self.record}: {self.reason}"
+
+
 class TopicReplay(ABC):
     """Turns the records of one partition, in offset order, into state.
 
     topic: the topic replayed. row_types: the types of its rows, in display order.
     malformed_records: the problems of records, by offset. skipped_kinds: records that were skipped,
     by type or version that is unknown. later_kinds: records of later versions that were read as the
-    newest known.
+    newest known. load_failure: the first record with which a broker fails to load the partition.
     """
 
     topic: ClassVar[str]
     row_types: ClassVar[tuple[StateType, ...]]
     shows_secret_values = False
     """Whether values of settings are shown that may be secrets."""
+    partition: int | None = None
+    """The partition of the topic, if known."""
 
     def __init__(self) -> None:
         decoder = find_decoder(self.topic)
@@ -46,6 +71,9 @@ class TopicReplay(ABC):
         self.malformed_records: list[tuple[int, str]] = []
         self.skipped_kinds: Counter[str] = Counter()
         self.later_kinds: Counter[str] = Counter()
+        self.load_failure: LoadFailure | None = None
+        self.load_error: str | None = None
+        """Why a coordinator cannot load the partition, for the rows of what it does not serve."""
 
     @abstractmethod
     def apply_record(self, record: StreamedRecord) -> None:
@@ -81,6 +109,10 @@ class TopicReplay(ABC):
         else:
             self.skipped_kinds[_describe_kind(decoded_payload)] += 1
         return None
+
+    def orphan_messages(self) -> Iterator[str]:
+        """A sentence for each record that its program takes for deleted, and Kafka does not."""
+        return iter(())
 
     def unknown_record_messages(self) -> Iterator[str]:
         """What was skipped, and what was read as an older version: a sentence for each."""
@@ -204,10 +236,15 @@ class CompactedTopicReplay(TopicReplay):
     and the value.
     """
 
+    needs_only_latest: ClassVar[bool] = True
+    """Whether records that a later one of the same key supersedes have no other effect."""
+
     def __init__(self) -> None:
         super().__init__()
-        self._latest_by_key: dict[bytes, StreamedRecord] = {}
-        self._open_records_by_producer: dict[int, dict[bytes, StreamedRecord]] = {}
+        self._latest_by_key: dict[Hashable, StreamedRecord] = {}
+        self._open_records_by_producer: dict[int, dict[Hashable, StreamedRecord]] = {}
+        self._latest_by_form: dict[Hashable, dict[bytes, StreamedRecord]] = {}
+        """The latest records of each form of a key, where these differ from the logical key."""
 
     def apply_record(self, record: StreamedRecord) -> None:
         producer_id = record.producer_id
@@ -221,11 +258,15 @@ class CompactedTopicReplay(TopicReplay):
         elif record.key is None:
             self.report_malformed_record(record, "record without a key")
         elif producer_id is not None:
-            self._open_records_by_producer.setdefault(producer_id, {})[record.key] = record
+            self._open_records_by_producer.setdefault(producer_id, {})[
+                self.decoder.logical_key(record.key)
+            ] = record
         else:
-            self._store_latest_record(record.key, record)
+            self._store_latest_record(self.decoder.logical_key(record.key), record)
 
-    def _store_latest_record(self, key: bytes, record: StreamedRecord) -> None:
+    def _store_latest_record(self, key: Hashable, record: StreamedRecord) -> None:
+        if record.key is not None and key != record.key:
+            self._latest_by_form.setdefault(key, {})[record.key] = record
         current_record = self._latest_by_key.get(key)
         if current_record is not None and current_record.offset > record.offset:
             return
@@ -236,18 +277,32 @@ class CompactedTopicReplay(TopicReplay):
         for transaction_records in self._open_records_by_producer.values():
             transaction_records.pop(key, None)
 
+    def orphan_messages(self) -> Iterator[str]:
+        for latest_by_form in self._latest_by_form.values():
+            tombstone = max(latest_by_form.values(), key=lambda record: record.offset)
+            for form, record in latest_by_form.items() if tombstone.value is None else ():
+                if record.value is not None:
+                    yield (
+                        f"offset {record.offset} has the key of the tombstone at offset "
+                        f"{tombstone.offset} in another form, so compaction keeps it: it counts "
+                        "again once the tombstone is removed; to delete it, write a tombstone with "
+                        f"exactly this key: {form.decode()}"
+                    )
+
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for _, key_fields, value_fields in self.iter_current_records():
             yield self.row_types[0], {**key_fields, **value_fields}
 
     def iter_current_records(self) -> Iterator[tuple[str, RecordFields, RecordFields]]:
-        """The current records in log order: the name of the key's message, the key's data and the
-        value's."""
-        for key, record in self._latest_by_key.items():
+        """The current records in log order: the name of the key's message, the key's data, with its
+        bytes as `key_bytes`, and the value's."""
+        for record in self._latest_by_key.values():
+            key = record.key or b""
             decoded_key = self.decoder.decode_key(key)
             key_data = self.extract_fields(record, decoded_key)
             value_data = None
             if key_data is not None:
+                key_data["key_bytes"] = key
                 value_data = self.extract_fields(
                     record, self.decoder.decode_value(key, record.value)
                 )

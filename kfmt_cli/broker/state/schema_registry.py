@@ -22,6 +22,7 @@ class SchemaRegistryReplay(CompactedTopicReplay):
 
     topic = "_schemas"
     row_types = (SCHEMA_ROW,)
+    needs_only_latest = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,28 +38,36 @@ class SchemaRegistryReplay(CompactedTopicReplay):
             if decoded_value is None or decoded_value.message_name != "Schema"
             else decoded_value.stored_values
         )
-        schema_id = None if schema_fields is None else schema_fields.get("id")
-        if schema_fields is None or not isinstance(schema_id, int):
-            return
-        references = schema_fields.get("references")
-        self.all_schemas.add_schema(
-            schema_id,
-            _subject_and_version(schema_fields),
-            RegisteredSchema(
-                str(schema_fields.get("schemaType") or DEFAULT_SCHEMA_TYPE),
-                str(schema_fields.get("schema")),
-                tuple(
-                    _subject_and_version(reference)
-                    for reference in (references if isinstance(references, list) else ())
-                    if isinstance(reference, dict)
-                ),
-            ),
-        )
+        if schema_fields is not None:
+            add_registered_schema(self.all_schemas, schema_fields)
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for message_name, key_fields, schema_fields in self.iter_current_records():
             if message_name == "Schema":
                 yield SCHEMA_ROW, _schema_row(key_fields, schema_fields)
+
+
+def add_registered_schema(registry: SchemaRegistry, schema_fields: Mapping[str, Any]) -> bool:
+    """Add a schema, as the topic and the registry's REST API have it; returns whether it has an
+    id."""
+    schema_id = schema_fields.get("id")
+    if not isinstance(schema_id, int):
+        return False
+    references = schema_fields.get("references")
+    registry.add_schema(
+        schema_id,
+        _subject_and_version(schema_fields),
+        RegisteredSchema(
+            str(schema_fields.get("schemaType") or DEFAULT_SCHEMA_TYPE),
+            str(schema_fields.get("schema")),
+            tuple(
+                _subject_and_version(reference)
+                for reference in (references if isinstance(references, list) else ())
+                if isinstance(reference, dict)
+            ),
+        ),
+    )
+    return True
 
 
 def _subject_and_version(reference: Mapping[str, Any]) -> tuple[str, int]:

@@ -6,7 +6,7 @@ Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `Producer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -92,6 +92,8 @@ class ProducerStateManager:
     entry_by_producer_id: dict[int, ProducerStateEntry] = field(default_factory=dict)
     snapshot_by_offset: dict[int, InputFile | None] = field(default_factory=dict)
     """The snapshot files by offset, None for a snapshot that this start has written."""
+    before_write: Callable[[int], None] | None = None
+    """Called with the offset of each snapshot before it is written; may raise StartError."""
     _entries_by_snapshot_offset: dict[int, dict[int, ProducerStateEntry]] = field(
         default_factory=dict
     )
@@ -216,6 +218,11 @@ class ProducerStateManager:
         snapshot; None if there is no such transaction."""
         return min(self._ongoing_first_offsets | self._unreplicated_first_offsets, default=None)
 
+    @property
+    def first_ongoing_offset(self) -> int | None:
+        """The first offset of the oldest open transaction; None without one."""
+        return min(self._ongoing_first_offsets, default=None)
+
     def expire_producers(self, expired_up_to_ms: int) -> None:
         """Expire producers whose last batch is no newer than a time in ms and that have no open
         transaction, as a broker does with producer.id.expiration.ms when it reads a snapshot.
@@ -278,8 +285,10 @@ class ProducerStateManager:
         self._last_snapshot_offset = self.map_end_offset
 
     def take_snapshot(self) -> None:
-        """Write a snapshot if the state has advanced."""
+        """Write a snapshot if the state has advanced; raises what `before_write` raises."""
         if self.map_end_offset > self._last_snapshot_offset:
+            if self.before_write is not None:
+                self.before_write(self.map_end_offset)
             self.snapshot_by_offset[self.map_end_offset] = None
             self._entries_by_snapshot_offset[self.map_end_offset] = dict(self.entry_by_producer_id)
             self._last_snapshot_offset = self.map_end_offset
