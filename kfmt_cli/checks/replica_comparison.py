@@ -17,6 +17,7 @@ from kfmt_cli.broker.cluster.replica_comparison import (
     ReplicaBatches,
     ReplicaRange,
     ReplicaRelation,
+    UnreadableRecordsError,
     compare_replicas,
 )
 from kfmt_cli.broker.log_reading.offset_map import LatestKeyOffsets
@@ -35,12 +36,13 @@ from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.disk.file_access import is_file
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector
+from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector, has_errors
 from kfmt_cli.log.block import Block, slice_block, split_runs, undamaged_data_block
 from kfmt_cli.log.decoding import iter_runs_with_base_offsets, read_records
 from kfmt_cli.log.selection.record_filter import read_record_headers
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType
+from kfmt_cli.rows.offset_order import in_order_mask
 
 RANGE_ROW = RowType(
     "range",
@@ -144,6 +146,7 @@ class ComparedReplica:
             [(range_.first_offset, range_.last_offset) for range_ in ranges], np.int64
         ).T
         is_superseded = np.ones(len(ranges), np.bool_)
+        is_read = np.zeros(len(ranges), np.bool_)
 
         def find_range_indexes(first: IntArray, last: IntArray) -> tuple[IntArray, BoolArray]:
             """The range of each interval of offsets, and whether there is one."""
@@ -157,6 +160,7 @@ class ComparedReplica:
                 range_of_batch, is_in_range = find_range_indexes(
                     batches.base_offset, batches.last_offset
                 )
+                is_read[range_of_batch[is_in_range]] = True
                 is_superseded[range_of_batch[is_in_range & (batches.crc_valid == 0)]] = False
                 wanted_block = replace(block, batches=batches.select_rows(is_in_range))
                 for run in split_runs(undamaged_data_block(wanted_block)):
@@ -168,7 +172,7 @@ class ComparedReplica:
                     )
                     range_of_record, is_in_range = find_range_indexes(offsets, offsets)
                     is_superseded[range_of_record[is_in_range]] = False
-        return list(compress(ranges, is_superseded.tolist()))
+        return list(compress(ranges, (is_superseded & is_read).tolist()))
 
     def _as_replica_batches(self, block: Block) -> ReplicaBatches:
         batches = block.batches
@@ -178,12 +182,15 @@ class ComparedReplica:
         self.has_holes |= bool(
             (is_v2 & (batches.records_count < last_offsets - base_offsets + 1)).any()
         )
-        if len(base_offsets):
+        is_in_order = in_order_mask(batches, self.log_end_offset)
+        if is_in_order.any():
             self.first_offset = (
-                int(base_offsets[0]) if self.first_offset is None else self.first_offset
+                int(base_offsets[is_in_order][0])
+                if self.first_offset is None
+                else self.first_offset
             )
             self.log_end_offset = self.leader_epochs.log_end_offset = max(
-                self.log_end_offset, int(last_offsets.max()) + 1
+                self.log_end_offset, int(last_offsets[is_in_order].max()) + 1
             )
         epochs = batches.partition_leader_epoch
         epoch_start_rows = np.flatnonzero((np.diff(epochs, prepend=-1) != 0) & is_v2)
@@ -331,21 +338,29 @@ class ReplicaComparison:
     def _find_differing_offset(
         self, a_batches: list[ReplicaBatch], b_batches: list[ReplicaBatch]
     ) -> int | None:
-        """The first offset at which the two have different records; None if they agree."""
-        a_records, b_records = self._record_by_offset(a_batches), self._record_by_offset(b_batches)
+        """The first offset at which the two have different records; None if they agree. Raises
+        UnreadableRecordsError."""
+        a_records = self._record_by_offset(a_batches, self.a)
+        b_records = self._record_by_offset(b_batches, self.b)
         common_offsets = sorted(set(a_records) & set(b_records))
         return next(
             (offset for offset in common_offsets if a_records[offset] != b_records[offset]), None
         )
 
-    def _record_by_offset(self, batches: list[ReplicaBatch]) -> dict[int, ComparedRecord]:
-        """The records of some batches by offset."""
+    def _record_by_offset(
+        self, batches: list[ReplicaBatch], replica: ComparedReplica
+    ) -> dict[int, ComparedRecord]:
+        """The records of some batches of a replica by offset; raises UnreadableRecordsError, with
+        the reason among the replica's findings."""
         record_by_offset: dict[int, ComparedRecord] = {}
         for batch in batches:
             assert isinstance(batch.source_row, tuple)
             block, batch_index = batch.source_row
             for run in split_runs(slice_block(block, batch_index, batch_index + 1)):
                 records = read_records(run, self.a.limit)
+                if has_errors(records.findings):
+                    replica.findings.add_findings(records.findings)
+                    raise UnreadableRecordsError
                 column_names = ("offset", "timestamp", "key", "key_size", "value", "value_size")
                 columns = (records.rows[name].tolist() for name in column_names)
                 for row, (

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from kfmt_cli.checks.history.log_history import LogHistory, small_log_histories
 from kfmt_cli.checks.index.checker import IndexChecker, IndexCheckState
 from kfmt_cli.checks.index.small_segments import find_healthy_index_sizes
-from kfmt_cli.checks.log.checker import LogChecker, LogCheckResult
+from kfmt_cli.checks.log.checker import LogChecker, LogCheckResult, ReturnCapture
 from kfmt_cli.checks.log.small_logs import check_small_logs, read_checked_logs
+from kfmt_cli.checks.second_look import places_in_doubt
+from kfmt_cli.disk.changes import SeenAt
 from kfmt_cli.disk.directory_listing import is_segment_log
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
@@ -47,12 +49,15 @@ class SegmentChecker:
     """Creates the shapes for the numbers of healthy logs; None if numbers are not requested."""
 
     def iter_findings(
-        self, segment: Segment, on_progress: Callable[[int], None] = lambda _: None
+        self,
+        segment: Segment,
+        on_progress: Callable[[int], None] = lambda _: None,
+        on_checked_block: Callable[[Block], None] = lambda _: None,
     ) -> Generator[Finding, None, SegmentCheckResult]:
         """Check a segment that has a log; yields findings about the log as they are made.
 
-        on_progress: called with the number of bytes of each block. Raises InputError if the file is
-        not a log.
+        on_progress: called with the number of bytes of each block. on_checked_block: called with
+        each block. Raises InputError if the file is not a log.
         """
         log = segment.required_log
         index_state, index_error = self._start_index_check(segment)
@@ -80,6 +85,7 @@ class SegmentChecker:
                 index_state.add_block(copied_block)
             if history is not None:
                 history.add_block(copied_block)
+            on_checked_block(copied_block)
 
         log_result = yield from self.log_checker.iter_findings(log, on_progress, on_block)
         result = SegmentCheckResult(log_result, index_error=index_error, history=history)
@@ -92,6 +98,7 @@ class SegmentChecker:
 
     def check_segment_group(self, segments: Sequence[Segment]) -> list[SegmentCheckResult | None]:
         """Check small segments together; None for one that must be checked by itself."""
+        seen_at = SeenAt()
         small_logs = read_checked_logs(
             [segment.log for segment in segments if segment.log is not None]
         )
@@ -118,8 +125,23 @@ class SegmentChecker:
                 self._check_doubtful_indexes(
                     segments[segment_index], small_logs.file_block(segment_index), result
                 )
-            results.append(result)
+            # The log was read before its indexes, to which a broker may have added entries since.
+            is_doubtful = result.index_error is not None or places_in_doubt(
+                finding for findings in result.index_findings for finding in findings
+            )
+            if is_doubtful and seen_at.has_segment_changed(segments[segment_index]):
+                results.append(self._check_healthy_log(segments[segment_index]))
+            else:
+                results.append(result)
         return results
+
+    def _check_healthy_log(self, segment: Segment) -> SegmentCheckResult | None:
+        """Check a segment by itself; None if its log has findings or cannot be read."""
+        finding_capture = ReturnCapture(self.iter_findings(segment))
+        has_findings = any(True for _ in finding_capture)
+        if has_findings or isinstance(finding_capture.value, InputError):
+            return None
+        return finding_capture.value
 
     def _check_doubtful_indexes(
         self, segment: Segment, block: Block, result: SegmentCheckResult
@@ -148,5 +170,5 @@ class SegmentChecker:
     ) -> Iterator[FindingCollector]:
         return (
             index_result.findings
-            for index_result in self.index_checker.iter_index_results(index_state, log_size)
+            for index_result in self.index_checker.index_results(index_state, log_size)
         )

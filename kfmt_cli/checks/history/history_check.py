@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kfmt_cli.broker.start.brokers import BrokerDirectories
 from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.broker.start.identities import BrokerIdentities
 from kfmt_cli.broker.start.outcome import PredictedStart
 from kfmt_cli.checks.history.log_history import LogHistory
 from kfmt_cli.disk.directory_listing import DirectoryListing
@@ -73,8 +74,10 @@ class CheckpointCheck:
 class BrokerCheck:
     """A rule about the log directories of a broker."""
 
-    def check_broker(self, broker: BrokerDirectories) -> Iterable[Finding]:
-        """Findings about a broker."""
+    def check_broker(
+        self, broker: BrokerDirectories, identities: BrokerIdentities
+    ) -> Iterable[Finding]:
+        """Findings about a broker. identities: the partitions in its directories."""
         raise NotImplementedError
 
 

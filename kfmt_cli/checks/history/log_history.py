@@ -18,6 +18,7 @@ from kfmt_cli.formats.batch import MAX_SEQUENCE
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.small_logs import SmallLogs
 from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.offset_order import in_order_mask
 
 _SEQUENCE_COLUMNS = (
     *("producer_id", "producer_epoch", "base_sequence", "last_sequence", "base_offset"),
@@ -146,7 +147,9 @@ class LogHistory:
         self.n_holes = int(cumulative_holes[-1])
         if self.start_offset is None:
             self.start_offset = int(base_offsets[0])
-        self.end_offset = int(last_offsets[-1]) + 1
+        is_in_order = in_order_mask(batches, self.end_offset or 0)
+        if is_in_order.any():
+            self.end_offset = int(last_offsets[is_in_order][-1]) + 1
         return cumulative_holes
 
     def _check_sequences(

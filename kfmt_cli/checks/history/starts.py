@@ -32,4 +32,8 @@ class FailingStartsCheck(StartCheck):
         if start.starts or has_errors(findings):
             return
         code = codes.PARTITION_TWICE if start.is_duplicate else codes.START_FAILS
-        yield Finding(start.file, code, None, start.reason_without_file)
+        if start.failing_offset is not None:
+            code = codes.METADATA_LOAD_FAILS
+        yield Finding(
+            start.file, code, None, start.reason_without_file, offset=start.failing_offset
+        )

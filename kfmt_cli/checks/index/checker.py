@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
 from kfmt_cli.checks.index.facts import IndexFacts
 from kfmt_cli.checks.index.own_findings import iter_standalone_findings
 from kfmt_cli.checks.index.rules import IndexRulesCheck
 from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.checks.second_look import places_in_doubt, repeated_results
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.changes import SeenAt, parent_path
 from kfmt_cli.disk.kinds import INDEX_KINDS
 from kfmt_cli.disk.kinds.fixed_size_rows import (
     OFFSET_INDEX_KIND,
@@ -19,7 +21,8 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
     TRANSACTION_INDEX_KIND,
 )
 from kfmt_cli.disk.kinds.kind import FileContents, FileKind, InputFile
-from kfmt_cli.disk.segment import Segment, segment_file_path
+from kfmt_cli.disk.segment import Segment, find_current_segment, segment_file_path
+from kfmt_cli.errors import InputError
 from kfmt_cli.findings import codes
 from kfmt_cli.findings.codes import adapt_to_missing_offset_index, downgrade_for_damaged_log
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCode, FindingCollector
@@ -34,6 +37,11 @@ INDEX_RESULT = FileResultType(
 )
 # Names in the summary for lines that are not an index.
 MISSING_INDEXES, DAMAGED_LOGS = "missing", "damaged_logs"
+_MISSING_CODE_BY_KIND = {
+    OFFSET_INDEX_KIND: codes.INDEX_MISSING,
+    TIME_INDEX_KIND: codes.TIME_INDEX_MISSING,
+    TRANSACTION_INDEX_KIND: codes.TRANSACTION_INDEX_MISSING,
+}
 
 
 @dataclass(slots=True)
@@ -45,11 +53,21 @@ class IndexCheckState:
     facts: IndexFacts
     is_log_damaged: bool = False
     """Whether the log is damaged."""
+    seen_at: SeenAt = field(default_factory=SeenAt)
+    """When the indexes were read."""
 
     def add_block(self, block: Block) -> None:
         """Add the next block of the log, with the findings about its headers."""
         self.is_log_damaged |= bool(block.findings)
         self.facts.add_block(block)
+
+    def read_log(self, on_block: Callable[[Block], None] = lambda _: None) -> int:
+        """Add all blocks of the log; returns its size in bytes. Raises InputError."""
+        with open_checked_log(self.segment.required_log, read_ahead=True) as checked_log:
+            for block in checked_log.blocks:
+                on_block(block)
+                self.add_block(block)
+            return checked_log.reader.bytes_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,10 @@ class IndexChecker:
         """
         index_state = self.read_indexes(segment)
         if segment.log is None:
+            if index_state.seen_at.has_changed(parent_path(segment.any_file.path)):
+                # A broker may have renamed only the log so far.
+                index_state.seen_at.wait_until_settled()
+                index_state = self.read_indexes(segment)
             for kind, file in segment.index_by_kind.items():
                 contents = index_state.contents_by_kind[kind]
                 if kind in segment.requested_index_kinds:
@@ -81,16 +103,15 @@ class IndexChecker:
         log_result = self._create_result(
             segment.log.name, segment.log.kind.name, counted_as=DAMAGED_LOGS
         )
-        with open_checked_log(segment.log, read_ahead=True) as checked_log:
-            for block in checked_log.blocks:
-                on_progress(len(block.data))
-                log_result.add_findings(block.findings)
-                index_state.add_block(block)
-            log_size = checked_log.reader.bytes_read
-        log_result.counts["bytes"] = log_size
+
+        def on_block(block: Block) -> None:
+            on_progress(len(block.data))
+            log_result.add_findings(block.findings)
+
+        log_result.counts["bytes"] = log_size = index_state.read_log(on_block)
         if index_state.is_log_damaged:
             yield log_result
-        yield from self.iter_index_results(index_state, log_size)
+        yield from self.index_results(index_state, log_size)
 
     def read_indexes(self, segment: Segment) -> IndexCheckState:
         """Read the indexes of a segment, before its log; raises InputError."""
@@ -103,10 +124,25 @@ class IndexChecker:
             segment, contents_by_kind, IndexFacts(table_by_kind, self.limit, base_offset)
         )
 
-    def iter_index_results(
+    def index_results(self, index_state: IndexCheckState, log_size: int) -> list[FileResult]:
+        """The result for each kind, after the last block of the log. If a broker wrote the files
+        meanwhile, only what is found twice."""
+        results = list(self._iter_first_results(index_state, log_size))
+        if not places_in_doubt(
+            finding for result in results for finding in result.findings
+        ) or not index_state.seen_at.has_segment_changed(index_state.segment):
+            return results
+        index_state.seen_at.wait_until_settled()
+        try:
+            second_state = self.read_indexes(find_current_segment(index_state.segment))
+            second_size = second_state.read_log()
+        except InputError:  # a broker deleted the segment
+            return repeated_results(results, [])
+        return repeated_results(results, list(self._iter_first_results(second_state, second_size)))
+
+    def _iter_first_results(
         self, index_state: IndexCheckState, log_size: int
     ) -> Iterator[FileResult]:
-        """The result for each kind, after the last block of the log."""
         segment, contents_by_kind, facts = (
             index_state.segment,
             index_state.contents_by_kind,
@@ -192,16 +228,13 @@ def _find_missing_index_code(
 ) -> FindingCode | None:
     """The code for a missing index; None if none is needed."""
     if index_kind is TRANSACTION_INDEX_KIND:
-        return (
-            codes.TRANSACTION_INDEX_MISSING
-            if facts.aborted_transactions and not is_log_damaged
-            else None
-        )
-    if segment.required_log.base_offset is None or not facts.batches_end_position:
+        if is_log_damaged or not facts.aborted_transactions:
+            return None
+    elif segment.required_log.base_offset is None or not facts.batches_end_position:
         return None
     if index_kind is TIME_INDEX_KIND and not facts.has_v2_batches:
         return codes.TIME_INDEX_ABSENT
-    code = codes.INDEX_MISSING if index_kind is OFFSET_INDEX_KIND else codes.TIME_INDEX_MISSING
-    if index_kind is TIME_INDEX_KIND and OFFSET_INDEX_KIND not in segment.index_by_kind:
+    code = _MISSING_CODE_BY_KIND[index_kind]
+    if index_kind is not OFFSET_INDEX_KIND and OFFSET_INDEX_KIND not in segment.index_by_kind:
         code = adapt_to_missing_offset_index(code)
     return downgrade_for_damaged_log(code) if is_log_damaged else code

@@ -54,6 +54,14 @@ def open_checked_log(
         yield replace(log, blocks=iter_header_checked_blocks(log.blocks, checks))
 
 
+def iter_checked_blocks(
+    file: InputFile, wrap_source: SourceWrapper = unwrapped_source
+) -> Iterator[Block]:
+    """The blocks of a log with findings about their headers, see `open_log`; raises InputError."""
+    with open_checked_log(file, read_ahead=True, wrap_source=wrap_source) as log:
+        yield from log.blocks
+
+
 @dataclass(slots=True)
 class LogRangeCheck:
     """The results for a range of a log whose headers have been checked."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.checks.base import BoundaryState, LogCheck
+from kfmt_cli.core.codecs.checksum_mistakes import describe_stored_checksum
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.findings import codes
@@ -16,9 +17,18 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.formats.legacy import LEGACY_CODECS
-from kfmt_cli.log.block import CHECKSUMMED_START_BY_MAGIC, Block, create_batch_finding_with_detail
+from kfmt_cli.log.block import (
+    CHECKSUMMED_START_BY_MAGIC,
+    Block,
+    checksummed_bytes,
+    create_batch_finding_with_detail,
+)
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import BatchTable
+
+# Wrong checksums of batches in the first bytes of a log are named: encoders under test write few
+# batches, and damage has no name.
+NAMED_CHECKSUM_BYTES = 1 << 14
 
 
 class ChecksumCheck(LogCheck):
@@ -38,13 +48,20 @@ def _crc_finding(run: Block, batch_index: int) -> Finding:
     stored_crc, computed_crc = int(batches.crc[batch_index]), int(batches.crc_computed[batch_index])
     position, batch_bytes = int(batches.position[batch_index]), int(batches.size[batch_index])
     base_offset = int(batches.base_offset[batch_index])
-    crc_start = position + CHECKSUMMED_START_BY_MAGIC[int(batches.magic[batch_index])]
+    magic = int(batches.magic[batch_index])
+    crc_start = position + CHECKSUMMED_START_BY_MAGIC[magic]
+    checksum_name = None
+    if position + batch_bytes <= NAMED_CHECKSUM_BYTES:
+        data = bytes(run.data[slice(*(int(batches[end][batch_index]) for end in ("start", "end")))])
+        target = checksummed_bytes(data, position, magic)
+        checksum_name = describe_stored_checksum(stored_crc, target, str)
     return create_batch_finding_with_detail(
         run,
         batch_index,
         codes.CRC_MISMATCH,
         f", offsets {base_offset}–{batches.last_offset[batch_index]}: stored {stored_crc:08x}, "
-        f"computed {computed_crc:08x} over bytes {crc_start}–{position + batch_bytes - 1}",
+        f"computed {computed_crc:08x} over bytes {crc_start}–{position + batch_bytes - 1}"
+        + (f"; {checksum_name}" if checksum_name else ""),
         expected=f"{computed_crc:08x}",
         found=f"{stored_crc:08x}",
     )
@@ -185,10 +202,12 @@ def _out_of_segment_finding(run: Block, batch_index: int, headers: HeaderColumns
         f" has offsets {headers.format_offsets(batch_index)}, but the segment's base offset is "
         f"{segment_base_offset}"
     )
+    is_first_batch = not run.batches.position[batch_index]
+    is_above = batch_base_offset > segment_base_offset
     return create_batch_finding_with_detail(
         run,
         batch_index,
-        codes.OFFSET_OUT_OF_SEGMENT,
+        codes.OFFSET_OVERFLOW if is_above and not is_first_batch else codes.OFFSET_OUT_OF_SEGMENT,
         message_end,
         expected=segment_base_offset,
         found=batch_base_offset,
@@ -223,7 +242,7 @@ def _records_count_finding(run: Block, batch_index: int, headers: HeaderColumns)
     return create_batch_finding_with_detail(
         run,
         batch_index,
-        RECORDS_COUNT_MISMATCH,
+        RECORDS_COUNT_MISMATCH if n_declared_records < 0 else codes.RECORDS_BEYOND_OFFSETS,
         message_end,
         expected=allowed_counts,
         found=n_declared_records,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.rows.offset_order import in_order_mask
 
 
 @dataclass(slots=True)
@@ -24,15 +25,14 @@ class OffsetRange:
         """Add a run of batches. records: the run's records, if decoded."""
         batches = run.batches
         base_offsets, last_offsets = batches.base_offset, batches.last_offset
-        # The checksum does not cover the offset: a batch that ends before it begins is damaged.
-        is_plausible = (batches.crc_valid == 1) & (last_offsets >= base_offsets)
-        if not is_plausible.any():
+        is_in_order = in_order_mask(batches, 0 if self.last is None else self.last + 1)
+        if not is_in_order.any():
             return
         record_counts = batches.records_count if records is None else records.row_counts
-        if not is_plausible.all():
-            base_offsets = base_offsets[is_plausible]
-            last_offsets = last_offsets[is_plausible]
-            record_counts = record_counts[is_plausible]
+        if not is_in_order.all():
+            base_offsets = base_offsets[is_in_order]
+            last_offsets = last_offsets[is_in_order]
+            record_counts = record_counts[is_in_order]
         has_gaps = bool(
             (record_counts < last_offsets - base_offsets + 1).any()
             or (base_offsets[1:] > last_offsets[:-1] + 1).any()

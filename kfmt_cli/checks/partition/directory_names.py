@@ -11,12 +11,16 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kfmt_cli.broker.start.checkpoints import is_log_directory
+from kfmt_cli.broker.start.checkpoints import IGNORED_DIRECTORIES, is_log_directory
 from kfmt_cli.checks.partition.base import DirectoryCheck
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import DirectoryListing
-from kfmt_cli.disk.file_names import parse_broker_topic_partition, parse_offset_name
-from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN_KIND
+from kfmt_cli.disk.file_names import (
+    MAX_PARTITION,
+    parse_broker_topic_partition,
+    parse_offset_name,
+    parse_topic_partition,
+)
 from kfmt_cli.disk.kinds.kind import CLEANED_SUFFIX, SWAP_SUFFIX
 from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding
@@ -25,8 +29,6 @@ _LOG_NAME = re.compile(r"^\d{20}\.log$")
 _SWAP_NAME = re.compile(r"^\d{20}\.log\.swap$")
 # Names from which a broker takes an offset: the part before the first dot.
 _NAME_WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot|cleaned|swap)$")
-# Directories that a broker skips or deletes.
-_IGNORED_DIRECTORIES = frozenset({"remote-log-index-cache"} | CLEAN_SHUTDOWN_KIND.names)
 
 
 class DirectoryNamesCheck(DirectoryCheck):
@@ -92,13 +94,18 @@ def iter_non_partition_findings(listing: DirectoryListing) -> Iterator[Finding]:
     if not is_log_directory(listing):
         return
     for directory_name in listing.directories:
-        if (
-            directory_name not in _IGNORED_DIRECTORIES
-            and parse_broker_topic_partition(directory_name) is None
-        ):
-            message = (
-                f'{format_display_name(directory_name)!r} does not end in "-" and a '
-                "partition number"
-            )
+        message = find_partition_name_problem(directory_name)
+        if message is not None and directory_name not in IGNORED_DIRECTORIES:
             display_path = listing.input_file(directory_name).name
             yield Finding(display_path, codes.DIRECTORY_NOT_A_PARTITION, None, message)
+
+
+def find_partition_name_problem(directory_name: str) -> str | None:
+    """Why a broker does not start with a directory of this name; None if it takes a topic and a
+    partition from it."""
+    if parse_broker_topic_partition(directory_name) is not None:
+        return None
+    quoted_name = repr(format_display_name(directory_name))
+    if parse_topic_partition(directory_name)[0] is not None:
+        return f"the partition number of {quoted_name} is above {MAX_PARTITION}"
+    return f'{quoted_name} does not end in "-" and a partition number'
