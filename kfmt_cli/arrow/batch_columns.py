@@ -19,6 +19,7 @@ from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.decoding import iter_runs_with_base_offsets
 from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.offset_order import in_order_mask
 
 BATCH_COLUMNS = (
     *("position", "size", "is_v2", "base_offset", "last_offset", "partition_leader_epoch"),
@@ -39,7 +40,10 @@ class _OffsetRangeAccumulator:
 
     def add_batches(self, batches: BatchTable) -> None:
         """Extend the range by batches."""
-        first_offset, last_offset = int(batches.base_offset.min()), int(batches.last_offset.max())
+        ordered = batches.select_rows(in_order_mask(batches))
+        if not len(ordered):
+            return
+        first_offset, last_offset = int(ordered.base_offset.min()), int(ordered.last_offset.max())
         previous_offsets = self.offsets or (first_offset, last_offset)
         self.offsets = min(first_offset, previous_offsets[0]), max(last_offset, previous_offsets[1])
         offset_counts = batches.last_offset - batches.base_offset + 1

@@ -15,6 +15,13 @@ from kfmt_cli.arrow.tiered_logs import (
     parse_object_prefix,
     with_log_size,
 )
+from kfmt_cli.arrow.topic_ids import TopicIdCache, find_known_topic_id
+from kfmt_cli.broker.log_reading.offset_intervals import (
+    OffsetIntervals,
+    merge_intervals,
+    subtract_intervals,
+)
+from kfmt_cli.broker.transactions.evidence import MAX_OFFSET
 from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE, compressed_suffix
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, group_small_items, map_ordered
 from kfmt_cli.core.stored_source import StoredSource
@@ -37,10 +44,11 @@ from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND, LOG_KINDS
 from kfmt_cli.disk.mounts import MOUNTS, SourceOpener
 from kfmt_cli.disk.path_resolution import is_tiered
 from kfmt_cli.disk.redpanda import REDPANDA_MESSAGE, is_redpanda_log
-from kfmt_cli.errors import InputError, UsageError, similar_names_question
+from kfmt_cli.errors import InputError, UsageError, unknown_name_question
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.execution.replica_splits import select_replica_splits
 from kfmt_cli.execution.split_reader import SplitReader
 
 KINDS_BY_TABLE = {
@@ -59,8 +67,9 @@ def list_input_files(
     require_topics: bool = False,
     manifest_cache: ManifestCache | None = None,
 ) -> FileSplits:
-    """All files of the request, each as one split; an unreadable directory is an entry with its
-    error. Raises InputError, also if every entry is an error.
+    """All files of the request, each as one split; an unreadable directory, or one of several paths
+    that is missing or empty, is an entry with its error. Raises InputError, also if every entry is
+    an error.
 
     Directories that a broker has marked (-future, -delete, -stray) are skipped unless named.
     report_skipped: receives a message about skipped directories. list_files: lists the files under
@@ -85,24 +94,32 @@ def list_input_files(
         raise InputError(
             "; ".join(f"{path}: {error}" for path, error in topic_splits.read_errors.items())
         )
-    return topic_splits.sorted_unique()
+    input_splits = topic_splits.sorted_unique()
+    if request.reads_all_replicas:
+        return input_splits
+    return select_replica_splits(
+        input_splits, request, partial(find_known_topic_id, TopicIdCache()), report_skipped
+    ).sorted_unique()
 
 
 def _require_topics(
     topics: frozenset[str], topic_splits: FileSplits, all_splits: FileSplits
 ) -> None:
-    """Raise UsageError for a topic without files."""
+    """Raise UsageError for a topic without files, InputError if it may be where nothing could be
+    read."""
     missing_topics = sorted(topics - {split.topic_partition[0] for split in topic_splits})
     if missing_topics:
         existing_topics = sorted(
             {topic for split in all_splits if (topic := split.topic_partition[0]) is not None}
         )
-        question = similar_names_question(
+        question = unknown_name_question(
             missing_topics[0], existing_topics, display=format_display_name
         )
-        raise UsageError(
-            f"no topic {quote_content(missing_topics[0])} in the given paths{question}"
-        )
+        message = f"no topic {quote_content(missing_topics[0])} in the given paths"
+        if errors := all_splits.read_errors:
+            error_texts = (f"{path}: {reason}" for path, reason in errors.items())
+            raise InputError(f"{message} that could be read; {'; '.join(error_texts)}")
+        raise UsageError(f"{message}{question}")
 
 
 def _iter_input_files(
@@ -117,15 +134,13 @@ def _iter_input_files(
     their segments. A segment in tiered storage is listed once, even if several paths lead to it.
     """
     tiered_identities: set[str] = set()
-    for path in distinct_paths(request.paths):
-        stored_files = iter(list_files(path))
+    for path in (paths := distinct_paths(request.paths)):
         skipped_directories = set[str]()
         current_directory = ""
         is_directory_skipped = False
         has_kafka_files, has_redpanda_files = False, False
+        stored_files = _list_requested_path(path, list_files, is_only_path=len(paths) == 1)
         first_files = list(islice(stored_files, 2))
-        if not first_files:
-            raise InputError(f"{path}: no files in it")
         is_single_file = first_files[0].path == path_in_listings(path)
         for stored_file in _find_manifest(first_files[0].path) if is_single_file else ():
             version_by_object_prefix[stored_file.path.removesuffix(MANIFEST_SUFFIX)] = (
@@ -160,6 +175,25 @@ def _iter_input_files(
             report_skipped(f"{path}: {format_skipped_directories(skipped_directories)}\n")
 
 
+def _list_requested_path(
+    path: str, list_files: Callable[[str], Iterable[StoredFile]], *, is_only_path: bool
+) -> Iterator[StoredFile]:
+    """The files under a path that the user gave, at least one. One of several paths that cannot be
+    listed or has no files is an entry with an `error`; raises InputError for the only path."""
+    is_empty = True
+    try:
+        for stored_file in list_files(path):
+            is_empty = False
+            yield stored_file
+        if is_empty:
+            raise InputError(f"{path}: no files in it")
+    except InputError as error:
+        if is_only_path:
+            raise
+        reason = str(error).removeprefix(f"{format_display_name(path)}: ")
+        yield StoredFile(path_in_listings(path), 0, 0, reason)
+
+
 def _create_split(
     request: ReadRequest, stored_file: StoredFile, file_name: str, is_explicit: bool
 ) -> FileSplit | None:
@@ -190,12 +224,15 @@ def _table_reads_kind(request: ReadRequest, kind: FileKind) -> bool:
 
 
 def _find_manifest(path: str) -> Iterable[StoredFile]:
-    """The manifest of a file that was named explicitly; empty for a file without one."""
+    """The manifest of a file that was named explicitly; empty for a file without one. Raises
+    InputError."""
     object_prefix = parse_object_prefix(path)
     try:
         return () if object_prefix is None else list(iter_files(object_prefix + MANIFEST_SUFFIX))
-    except InputError:
-        return ()
+    except InputError as error:
+        if error.is_missing:
+            return ()
+        raise
 
 
 def _iter_topic_files(
@@ -206,37 +243,59 @@ def _iter_topic_files(
 ) -> Iterator[FileSplit]:
     """The files of the requested topics.
 
-    The size of a segment in tiered storage comes from its manifest. The segment is skipped if the
-    partition's local logs contain its offsets.
+    The size of a segment in tiered storage comes from its manifest. Its offsets that the
+    partition's local logs, or earlier segments, contain are not read from it.
     """
-    first_local_offset_by_partition: dict[object, int] = {}
+    local_logs: dict[object, dict[str, FileSplit]] = {}
     for split in all_splits:
         if parse_object_prefix(split.path) in version_by_object_prefix:
             continue
         if split.read_error or request.includes_topic(file_topic_partition(split.path)[0]):
             yield split
             if split.kind is LOG_KIND and split.base_offset is not None:
-                previous_first_offset = first_local_offset_by_partition.get(
-                    split.topic_partition, split.base_offset
-                )
-                first_local_offset_by_partition[split.topic_partition] = min(
-                    previous_first_offset, split.base_offset
-                )
+                first_logs = local_logs.setdefault(split.topic_partition, {})
+                first_log = first_logs.setdefault(split.directory, split)
+                if split.base_offset_or_zero < first_log.base_offset_or_zero:
+                    first_logs[split.directory] = split
     tiered_splits = all_splits.select_where(
         lambda split: parse_object_prefix(split.path) in version_by_object_prefix
     )
     resolve_split = partial(
         _resolve_tiered_split, request, version_by_object_prefix, manifest_cache
     )
-    for split in map_ordered(resolve_split, tiered_splits, MAX_CONNECTIONS):
-        is_in_local_log = (
-            split.topic_partition in first_local_offset_by_partition
-            and split.base_offset_or_zero >= first_local_offset_by_partition[split.topic_partition]
-        )
-        if split.read_error or (
-            request.includes_topic(split.topic_partition[0]) and not is_in_local_log
-        ):
+    find_topic_id = partial(find_known_topic_id, TopicIdCache())
+    read_intervals_by_partition: dict[object, OffsetIntervals] = {}
+    for split, last_offset in map_ordered(resolve_split, tiered_splits, MAX_CONNECTIONS):
+        if split.read_error:
             yield split
+        elif request.includes_topic(split.topic_partition[0]):
+            read_intervals = read_intervals_by_partition.get(split.topic_id_partition)
+            if read_intervals is None:
+                local_first_logs = local_logs.get(split.topic_partition, {}).values()
+                read_intervals = _find_local_interval(split, local_first_logs, find_topic_id)
+            own_interval = split.base_offset_or_zero, last_offset
+            remaining_intervals = subtract_intervals([own_interval], read_intervals)
+            read_intervals_by_partition[split.topic_id_partition] = merge_intervals(
+                [*read_intervals, own_interval]
+            )
+            if remaining_intervals == [own_interval]:
+                yield split
+            elif remaining_intervals:
+                yield replace(split, offset_intervals=tuple(remaining_intervals))
+
+
+def _find_local_interval(
+    tiered_split: FileSplit,
+    first_logs: Iterable[FileSplit],
+    find_topic_id: Callable[[FileSplit], str | None],
+) -> OffsetIntervals:
+    """The offsets that the local logs of the partition of a segment in tiered storage have: from
+    their first offset on. first_logs: the first log in each directory of a topic and partition."""
+    topic_ids = None, tiered_split.topic_id_partition and tiered_split.topic_id_partition[2]
+    first_offsets = [
+        log.base_offset_or_zero for log in first_logs if find_topic_id(log) in topic_ids
+    ]
+    return [(min(first_offsets), MAX_OFFSET)] if first_offsets else []
 
 
 def _resolve_tiered_split(
@@ -244,18 +303,18 @@ def _resolve_tiered_split(
     version_by_object_prefix: Mapping[str, ManifestVersion],
     manifest_cache: ManifestCache,
     split: FileSplit,
-) -> FileSplit:
+) -> tuple[FileSplit, int]:
     """A segment in tiered storage with the original size of its log, or with the reason that it
-    cannot be read."""
+    cannot be read; and its last offset."""
     object_prefix = split.path.removesuffix(LOG_KIND.suffix)
     try:
-        return with_log_size(
-            request,
-            split,
-            manifest_cache.read_contents(object_prefix, version_by_object_prefix[object_prefix]),
+        contents = manifest_cache.read_contents(
+            object_prefix, version_by_object_prefix[object_prefix]
         )
+        return with_log_size(request, split, contents), contents[2]
     except InputError as error:
-        return replace(split, kind=UNKNOWN_KIND, read_error=str(error), is_tiered=True)
+        unreadable = replace(split, kind=UNKNOWN_KIND, read_error=str(error), is_tiered=True)
+        return unreadable, split.base_offset_or_zero
 
 
 def mount_split_files(
@@ -297,6 +356,7 @@ def group_small_splits(splits: Sequence[FileSplit]) -> Iterator[list[FileSplit]]
 
     def groupable_bytes(split: FileSplit) -> int | None:
         is_whole_log = split.kind is LOG_KIND and split.is_entire_file and not split.read_error
+        is_whole_log = is_whole_log and not split.offset_intervals
         return split.file_size if is_whole_log else None
 
     return group_small_items(splits, groupable_bytes)

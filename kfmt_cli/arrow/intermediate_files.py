@@ -12,6 +12,7 @@ import pyarrow as pa
 from kfmt_cli.arrow.export.atomic_files import open_atomic, read_file_bytes
 from kfmt_cli.arrow.split_blocks import read_split_blocks
 from kfmt_cli.arrow.split_checks import encode_findings
+from kfmt_cli.core.regular_files import regular_file
 from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
@@ -74,8 +75,11 @@ def read_intermediate_batches(
 @lru_cache(maxsize=8)
 def _open_arrow_file(path: str) -> pa.ipc.RecordBatchFileReader:
     if is_local(path):
+        local_path = strip_file_scheme(path)
         try:
-            return pa.ipc.open_file(pa.memory_map(strip_file_scheme(path)))
+            with regular_file(local_path, follow_links=False):  # refuses anything else
+                # Unlike Python's files, Arrow's are closed in silence when the cache drops them.
+                return pa.ipc.open_file(pa.OSFile(local_path))
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
     file_bytes = read_file_bytes(path)

@@ -10,6 +10,7 @@ from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.split_reader import SplitReader
 from kfmt_cli.log.block import Block
+from kfmt_cli.log.selection.selection import Selection
 
 
 def read_split_blocks(
@@ -24,10 +25,17 @@ def read_split_blocks(
             yield (
                 split,
                 reader,
-                reader.iter_blocks(split)
+                _iter_read_batches(reader, split)
                 if small_logs is None
                 else (_select_file_block(small_logs, file_index, split),),
             )
+
+
+def _iter_read_batches(reader: SplitReader, split: FileSplit) -> Iterator[Block]:
+    """The blocks of a split, without batches that are read from other replicas."""
+    selection = Selection(offset_intervals=split.offset_intervals)
+    for block in reader.iter_blocks(split):
+        yield selection.select_batches(block) if selection else block
 
 
 def _select_file_block(small_logs: Block, file_index: int, split: FileSplit) -> Block:

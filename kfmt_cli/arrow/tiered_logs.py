@@ -22,8 +22,8 @@ MAX_CHUNKING_BYTES = 4 << 10  # of an encoded chunking; a segment of 1 GiB has 3
 
 ManifestVersion = tuple[int, int]
 """A manifest's size and modification time in a listing; a time of 0 is unknown."""
-ManifestContents = tuple[tuple[str, int, str], bytes]
-"""A manifest's topic, partition and topic id, and its encoded chunking."""
+ManifestContents = tuple[tuple[str, int, str], bytes, int]
+"""A manifest's topic, partition and topic id, its encoded chunking, and its last offset."""
 
 
 @dataclass(slots=True)
@@ -69,10 +69,10 @@ def _read_manifest_contents(object_prefix: str, listed_size: int | None) -> Mani
     )
     topic_partition = topic_id_partition.topic_partition
     return (
-        topic_partition.topic,
-        topic_partition.partition,
-        topic_id_partition.topic_id,
-    ), manifest.chunk_encoding.to_bytes()
+        (topic_partition.topic, topic_partition.partition, topic_id_partition.topic_id),
+        manifest.chunk_encoding.to_bytes(),
+        manifest.remote_log_segment_metadata.end_offset,
+    )
 
 
 def load_tiered_log(
@@ -102,7 +102,7 @@ def load_tiered_log(
 
 def with_log_size(request: ReadRequest, split: FileSplit, contents: ManifestContents) -> FileSplit:
     """A split with the original size of its segment's log; raises InputError."""
-    topic_id_partition, encoded_chunking = contents
+    topic_id_partition, encoded_chunking, _ = contents
     log_bytes = load_tiered_log(request, split.path, split.file_size, encoded_chunking).size
     return FileSplit(
         *(split.path, split.kind, split.base_offset, log_bytes, split.modified_ns, 0, log_bytes),

@@ -53,6 +53,8 @@ class FileSplit:
     """Topic, partition and topic id from the manifest."""
     encoded_chunking: bytes = b""
     """The chunks according to the manifest, encoded; empty if the manifest has to be read."""
+    offset_intervals: tuple[tuple[int, int], ...] = ()
+    """The offsets that are read of the file, as other replicas have the others; empty for all."""
 
     @property
     def base_offset_or_zero(self) -> int:

@@ -50,6 +50,7 @@ class _SplitFileColumns:
         """Kind, whether there is a base offset, whether it is tiered."""
         self._topic_id_partitions: list[tuple[str, int, str] | None] = [None]
         self._read_error_by_index: dict[int, str] = {}
+        self._offset_intervals_by_index: dict[int, tuple[tuple[int, int], ...]] = {}
         self._directory_indexes, self._partition_indexes = array("I"), array("I")
         self._kind_indexes = array("B")
         self._base_offsets, self._sizes, self._modified_times = array("q"), array("q"), array("q")
@@ -76,6 +77,8 @@ class _SplitFileColumns:
             self._topic_id_partitions.append(split.topic_id_partition)
         if split.read_error is not None:
             self._read_error_by_index[len(self)] = split.read_error
+        if split.offset_intervals:
+            self._offset_intervals_by_index[len(self)] = split.offset_intervals
         if split.encoded_chunking:
             self._chunkings.append_string(split.encoded_chunking)
         self._chunking_index.append(len(self._chunkings) - 1 if split.encoded_chunking else 0)
@@ -133,6 +136,7 @@ class _SplitFileColumns:
             self._object_sizes[file_index],
             self._topic_id_partitions[self._partition_indexes[file_index]],
             self._chunkings[self._chunking_index[file_index]],
+            self._offset_intervals_by_index.get(file_index, ()),
         )
 
 

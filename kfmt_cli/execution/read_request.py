@@ -17,7 +17,7 @@ from kfmt_cli.execution.file_split import FILE_OPEN_COST_BYTES, MIB, FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.rows.column import Column
-from kfmt_cli.rows.table_types import TABLES, select_columns
+from kfmt_cli.rows.table_types import find_column, select_columns
 from kfmt_cli.topics import find_decoder
 from kfmt_cli.topics.decoder import Decoder
 from kfmt_cli.topics.payloads import NO_DECLARATIONS, PayloadDeclarations
@@ -44,6 +44,8 @@ class ReadRequest:
     fail_fast: bool = False
     raises_if_unreadable: bool = False
     """Whether an input that cannot be read is an error, instead of a finding."""
+    reads_all_replicas: bool = True
+    """Whether each record is read from all replicas of its partition, not from one of them."""
     decodes_records: bool = False
     uses_pushdown: bool = False
     parallelism: int = field(default_factory=available_cores)
@@ -72,7 +74,14 @@ class ReadRequest:
 
     def selection_for(self, split: FileSplit) -> Selection:
         """The selection of records in a split."""
-        return self.selection_by_directory.get(split.directory, self.selection_options.selection)
+        selection = self.selection_by_directory.get(
+            split.directory, self.selection_options.selection
+        )
+        return (
+            replace(selection, offset_intervals=split.offset_intervals)
+            if split.offset_intervals
+            else selection
+        )
 
 
 def bytes_per_task(request: ReadRequest, splits: FileSplits) -> int:
@@ -91,7 +100,7 @@ def build_request(
     """
     column_names = tuple(dict.fromkeys(parse_name_list(columns_text)))
     for column_name in column_names:
-        if column_name not in TABLES["records"].leaf_by_name:
+        if find_column("records", column_name) is None:
             raise UsageError(f"table records has no column {column_name!r}")
     return replace(
         request,

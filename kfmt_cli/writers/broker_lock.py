@@ -11,7 +11,7 @@ import struct
 import sys
 from pathlib import Path
 
-from kfmt_cli.core.source import READ_ONLY_FLAGS
+from kfmt_cli.core.regular_files import open_regular_file
 from kfmt_cli.errors import UsageError
 
 if sys.platform != "win32":
@@ -37,7 +37,7 @@ def require_unlocked(partition_directory: Path) -> None:
 def _describe_lock(lock_path: Path) -> str | None:
     """The state of a locked file, as text; None if it is unlocked or missing."""
     try:
-        lock_fd = os.open(lock_path, READ_ONLY_FLAGS)
+        lock_fd = open_regular_file(lock_path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -9,34 +9,28 @@ ends in `.deleted` is deleted in a partition directory, and ignored elsewhere. S
 
 from __future__ import annotations
 
-import tempfile
+import re
 from pathlib import Path
 from uuid import uuid4
 
-from kfmt_cli.core.temporary_locks import LOCK_FILE_NAME, TemporaryLock, remove_leftovers
+from kfmt_cli.core.temporary_locks import TemporaryLock, remove_leftovers
 
 TEMPORARY_PREFIX = "kfmt-unfinished"
-TEMPORARY_DIRECTORY_PATTERN = f"{TEMPORARY_PREFIX}-0.*-delete"
-TEMPORARY_FILE_PATTERN = f".{TEMPORARY_PREFIX}-*.deleted"
+TEMPORARY_NAME_PATTERN = re.compile(
+    rf"{TEMPORARY_PREFIX}-0\.[0-9a-f]{{32}}-delete|\.{TEMPORARY_PREFIX}-[0-9a-f]{{32}}\.deleted"
+)
 
 
 def create_temporary_directory(parent: Path) -> TemporaryLock:
     """Create a temporary directory; raises OSError."""
-    path = parent / f"{TEMPORARY_PREFIX}-0.{uuid4().hex}-delete"
-    path.mkdir(0o700)
-    return TemporaryLock.lock_directory(path)
+    return TemporaryLock.create_directory(parent / f"{TEMPORARY_PREFIX}-0.{uuid4().hex}-delete")
 
 
 def create_temporary_file(parent: Path) -> TemporaryLock:
     """Create an empty temporary file, open for writing; raises OSError."""
-    descriptor, path = tempfile.mkstemp(".deleted", f".{TEMPORARY_PREFIX}-", parent)
-    return TemporaryLock.lock_file(Path(path), descriptor)
+    return TemporaryLock.create_file(parent / f".{TEMPORARY_PREFIX}-{uuid4().hex}.deleted")
 
 
 def remove_output_leftovers(parent: Path) -> list[Path]:
     """Remove leftovers of killed runs from a directory; returns the removed paths."""
-    directories_and_locks = (
-        (path, path / LOCK_FILE_NAME) for path in sorted(parent.glob(TEMPORARY_DIRECTORY_PATTERN))
-    )
-    files_and_locks = ((path, path) for path in sorted(parent.glob(TEMPORARY_FILE_PATTERN)))
-    return remove_leftovers((*directories_and_locks, *files_and_locks))
+    return remove_leftovers(parent, TEMPORARY_NAME_PATTERN)

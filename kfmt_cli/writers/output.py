@@ -9,9 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path, PurePath
@@ -23,7 +22,7 @@ from kfmt_cli.core.urls import format_display_name, is_local
 from kfmt_cli.disk.directory_listing import list_directory
 from kfmt_cli.disk.file_access import find_disk_path, open_binary, path_exists, stat_path
 from kfmt_cli.disk.input_paths import reject_stdin
-from kfmt_cli.disk.kinds import classify_name
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.disk.path_resolution import mount_and_resolve_path
@@ -32,6 +31,21 @@ from kfmt_cli.writers.leftovers import (
     create_temporary_directory,
     create_temporary_file,
     remove_output_leftovers,
+)
+from kfmt_cli.writers.output_access import (
+    ALL_PERMISSIONS,
+    current_umask,
+    give_access_like,
+    give_to,
+    readers_mask,
+    report_other_owner,
+    stat_input,
+    stat_replaced_file,
+)
+from kfmt_cli.writers.synced_directories import (
+    create_directory,
+    sync_directories,
+    sync_directory,
 )
 
 OutputT = TypeVar("OutputT")
@@ -61,14 +75,16 @@ class AtomicOutput(ABC):
 
 
 class OutputFile(AtomicOutput):
-    """A file being written; raises OutputError. path: its final path, for messages."""
+    """A file being written; raises OutputError. path: its final path, for messages. permissions:
+    the most that it may have."""
 
-    def __init__(self, path: Path, temporary_path: Path) -> None:
+    def __init__(self, path: Path, temporary_path: Path, permissions: int) -> None:
         self.path = path
         self.n_bytes = 0
         with convert_output_errors(path):
             temporary_path.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = temporary_path.open("xb", buffering=1 << 20)
+            temporary_path.chmod(0o666 & permissions)
 
     def write(self, data: Buffer | bytearray) -> None:
         """Append bytes to the file."""
@@ -99,24 +115,39 @@ class StagingDirectory:
     """A temporary directory that becomes DST, or whose files are moved into DST.
 
     force: whether to replace files; None if the command never does, so that DST must be new.
+    inputs: the paths that the output is made from; it is not more readable than they are.
+    for_broker: whether new files belong to the owner of DST, or of the first input if DST is new.
     directory: where to write, with the same relative paths as under DST. removed_leftovers: removed
     leftovers of killed runs.
     """
 
-    def __init__(self, destination: str, force: bool | None = None) -> None:
+    def __init__(
+        self,
+        destination: str,
+        force: bool | None = None,
+        *,
+        inputs: Sequence[str] = (),
+        for_broker: bool = True,
+    ) -> None:
         require_local_destination(destination)
         self.destination = Path(destination)
         self._force = force
         self._is_commit_prevented = False
+        self._permissions = readers_mask(inputs) & ~current_umask()
         parent = self.destination.absolute().parent
+        owner_model = stat_input(inputs[0]) if inputs else None
         if self.destination.is_symlink() or self.destination.exists():
             if not self.destination.is_dir():
                 raise UsageError(f"{destination}: exists and is not a directory")
             if force is None:
                 raise UsageError(f"{destination}: {_EXISTS_MESSAGE_BY_FORCE[force]}")
             parent = self.destination  # so that renames stay within one file system
+            owner_model = self.destination.stat()
+        self._owner_model = owner_model if for_broker else None
         with convert_output_errors(self.destination):
-            parent.mkdir(parents=True, exist_ok=True)
+            new_parents = create_directory(parent)
+            for new_parent in new_parents:
+                self._give_to_owner(new_parent)
             # A killed run that was creating DST has left its temporary directory next to it.
             leftover_directories = {parent, self.destination.absolute().parent}
             self.removed_leftovers = [
@@ -137,7 +168,9 @@ class StagingDirectory:
             raise UsageError(
                 f"{self.destination / relative_path}: {_EXISTS_MESSAGE_BY_FORCE[self._force]}"
             )
-        return OutputFile(self.destination / relative_path, self.directory / relative_path)
+        return OutputFile(
+            self.destination / relative_path, self.directory / relative_path, self._permissions
+        )
 
     def write_file(self, relative_name: str, data: bytes) -> None:
         """Write a complete file under the directory."""
@@ -182,21 +215,55 @@ class StagingDirectory:
             )
         self._require_no_other_segments(relative_paths)
         with convert_output_errors(self.destination):
-            for directory in {
-                self.directory,
-                *(path for path in self.directory.rglob("*") if path.is_dir()),
-            }:
-                _sync_directory(directory)
-            if self._is_destination_new:
-                self.directory.chmod(0o777 & ~_current_umask())
-                self._rename_to_destination()
-            else:
-                for name in relative_paths:
-                    destination_path = self.destination / name
-                    destination_path.parent.mkdir(parents=True, exist_ok=True)
-                    (self.directory / name).replace(destination_path)
+            changed_directories = self._publish_files(relative_paths)
         self._lock.remove_and_unlock()
-        _sync_directories(self.destination, self.destination, self.destination.absolute().parent)
+        sync_directories(self.destination, changed_directories)
+
+    def _publish_files(self, relative_paths: list[str]) -> list[Path]:
+        """Move the files to their destination; returns the directories that received entries.
+        Raises OSError, UsageError."""
+        has_owner = self._set_access(relative_paths)
+        new_directories = [
+            path.relative_to(self.directory)
+            for path in sorted(self.directory.rglob("*"))
+            if path.is_dir()
+        ]
+        for directory in (*new_directories, Path()):
+            sync_directory(self.directory / directory)
+        changed_directories = [self.destination.absolute().parent, self.destination]
+        if self._is_destination_new:
+            self._rename_to_destination()
+        else:
+            changed_directories += (self.destination / path for path in new_directories)
+            for path in new_directories:
+                if not (self.destination / path).is_dir():
+                    (self.destination / path).mkdir(self._permissions)
+                    self._give_to_owner(self.destination / path)
+            for name in relative_paths:
+                (self.directory / name).replace(self.destination / name)
+        if not has_owner:
+            assert self._owner_model is not None
+            report_other_owner(self.destination, self._owner_model.st_uid)
+        return changed_directories
+
+    def _set_access(self, relative_paths: list[str]) -> bool:
+        """Set the owners, groups and permissions of all files and directories; False if some would
+        belong to another owner. Raises OSError."""
+        has_owner = True
+        for directory in (self.directory, *self.directory.rglob("*")):
+            if directory.is_dir():
+                directory.chmod(ALL_PERMISSIONS & self._permissions)
+                has_owner &= self._give_to_owner(directory)
+        for name in relative_paths:
+            replaced_status = stat_replaced_file(self.destination / name)
+            if replaced_status is None:
+                has_owner &= self._give_to_owner(self.directory / name)
+            else:
+                has_owner &= give_access_like(self.directory / name, replaced_status)
+        return has_owner
+
+    def _give_to_owner(self, path: Path) -> bool:
+        return self._owner_model is None or give_to(path, self._owner_model)
 
     def _require_no_other_segments(self, relative_paths: list[str]) -> None:
         """Raise UsageError if DST has other segments next to new ones: a broker and kfmt would read
@@ -228,10 +295,15 @@ class StagingDirectory:
 
 @contextmanager
 def open_staging_directory(
-    destination: str, force: bool | None = None
+    destination: str,
+    force: bool | None = None,
+    *,
+    inputs: Sequence[str] = (),
+    for_broker: bool = True,
 ) -> Iterator[StagingDirectory]:
-    """Yield a Staging; commit it at the end of the block, or discard it if the block fails."""
-    staging = StagingDirectory(destination, force)
+    """Yield a staging directory, see there; commit it at the end of the block, or discard it if the
+    block fails."""
+    staging = StagingDirectory(destination, force, inputs=inputs, for_broker=for_broker)
     try:
         yield staging
         staging.commit_files()
@@ -239,39 +311,53 @@ def open_staging_directory(
         staging.discard()
 
 
-def replace_file(path: Path, data: bytes, *, keep_backup: bool = False) -> Path | None:
-    """Write or replace a file atomically; raises OutputError.
+def replace_file(
+    path: Path, data: bytes, *, keep_backup: bool = False, model_path: str | None = None
+) -> Path | None:
+    """Write or replace a file atomically, see `open_replacement`; raises OutputError.
 
-    keep_backup: keep the old file under another name, and its permissions for the new one. Returns
-    the path of the backup.
+    keep_backup: keep the old file under another name. Returns the path of the backup.
     """
     backup_path = None
+    with open_replacement(path, model_path) as fd:
+        with os.fdopen(os.dup(fd), "wb") as output_file:
+            output_file.write(data)
+        if keep_backup and os.path.lexists(path):
+            # A killed run may already have created the backup.
+            backup_path = next(
+                candidate_path
+                for candidate_path in _iter_backup_paths(path)
+                if not os.path.lexists(candidate_path)
+                or candidate_path.lstat().st_ino == path.lstat().st_ino
+            )
+            if not os.path.lexists(backup_path):
+                os.link(path, backup_path, follow_symlinks=False)
+    return backup_path
+
+
+@contextmanager
+def open_replacement(path: Path, model_path: str | None = None) -> Iterator[int]:
+    """Yield the descriptor of a temporary file; at the end of the block, it is synced and replaces
+    the file, keeping its owner, group and permissions. After an error, the file is unchanged.
+    Raises OutputError.
+
+    model_path: the file whose owner, group and permissions a new one gets.
+    """
     directory = path.absolute().parent
     with convert_output_errors(path):
+        model = stat_replaced_file(path) or (stat_input(model_path) if model_path else None)
         temporary_file = create_temporary_file(directory)
         try:
-            with os.fdopen(os.dup(temporary_file.lock_fd), "wb") as output_file:
-                output_file.write(data)
-                output_file.flush()
-                os.fsync(output_file.fileno())
-            if keep_backup and path.exists():
-                shutil.copymode(path, temporary_file.path)
-                # A killed run may already have created the backup.
-                backup_paths = _iter_backup_paths(path)
-                backup_path = next(
-                    candidate_path
-                    for candidate_path in backup_paths
-                    if not candidate_path.exists() or candidate_path.samefile(path)
-                )
-                if not backup_path.exists():
-                    os.link(path, backup_path)
-            else:
-                temporary_file.path.chmod(0o666 & ~_current_umask())
+            yield temporary_file.lock_fd
+            os.fsync(temporary_file.lock_fd)
+            if model is None:
+                temporary_file.path.chmod(0o666 & ~current_umask())
+            elif not give_access_like(temporary_file.path, model):
+                report_other_owner(path, model.st_uid)
             temporary_file.path.replace(path)
         finally:
             temporary_file.remove_and_unlock()
-    _sync_directories(path, directory)
-    return backup_path
+    sync_directories(path, [directory])
 
 
 def rename_to_backup(path: Path) -> Path | None:
@@ -285,7 +371,7 @@ def rename_to_backup(path: Path) -> Path | None:
             if not candidate_path.exists()
         )
         path.rename(backup_path)
-    _sync_directories(backup_path, path.parent)
+    sync_directories(backup_path, [path.parent])
     return backup_path
 
 
@@ -293,32 +379,6 @@ def _iter_backup_paths(path: Path) -> Iterator[Path]:
     """Yield names for a backup of the file, which brokers ignore."""
     for backup_number in count(1):
         yield path.with_name(f"{path.name}.old{backup_number if backup_number > 1 else ''}")
-
-
-def _current_umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
-def _sync_directory(directory: Path) -> None:
-    directory_fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(directory_fd)
-    finally:
-        os.close(directory_fd)
-
-
-def _sync_directories(path: Path, *directories: Path) -> None:
-    """Sync the directories of a complete output; writes a warning if the system cannot."""
-    try:
-        for directory in directories:
-            _sync_directory(directory)
-    except OSError as error:
-        message = f"written, but its directory cannot be synced to disk: {error.strerror}"
-        sys.stderr.write(
-            f"kfmt: {format_display_name(str(path))}: {message}; a power cut may lose it\n"
-        )
 
 
 @contextmanager
@@ -384,29 +444,48 @@ def require_outside_inputs(output: str, inputs: Iterable[str]) -> None:
             raise UsageError(f"{output}: {message}; choose another place")
 
 
+def require_free_of_broker_files(output: Path) -> None:
+    """Raise UsageError if an output is no regular file, or would be next to a broker's files."""
+    name = format_display_name(str(output))
+    if output.is_dir():
+        raise UsageError(f"{name}: is a directory; name a file")
+    if output.exists() and not output.is_file():
+        raise UsageError(f"{name}: is not a regular file; redirect the output instead")
+    with convert_output_errors(output):
+        names = [entry.name for entry in os.scandir(output.parent)]
+    if any(classify_name(name)[0] is not UNKNOWN_KIND for name in (output.name, *names)):
+        raise UsageError(
+            f"{name}: is among a broker's files, which kfmt never writes to; choose another place"
+        )
+
+
 def copy_file(staging: StagingDirectory, file: InputFile, relative_name: str) -> None:
     """Copy a file with its times and permissions; raises InputError, and leaves no copy, if it
     cannot be read. relative_name: its path under DST."""
     try:
         with (
-            staging.create_file(relative_name) as output_file,
             open_binary(file.path) as source_file,
+            staging.create_file(relative_name) as output_file,
         ):
             while chunk := source_file.read(1 << 20):
                 output_file.write(chunk)
-        copy_times(file.path, staging.directory / relative_name)
+        with suppress(FileNotFoundError):  # a broker deleted it meanwhile
+            copy_times(file.path, staging.directory / relative_name)
     except (InputError, OSError) as error:  # writing raises OutputError instead
-        (staging.directory / relative_name).unlink()
+        (staging.directory / relative_name).unlink(missing_ok=True)
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{file.name}: cannot be read: {error.strerror}") from error
+        is_missing = isinstance(error, FileNotFoundError)
+        message = f"{file.name}: cannot be read: {error.strerror}"
+        raise InputError(message, file=file.path, is_missing=is_missing) from error
 
 
 def copy_times(source_path: str, target_path: Path) -> None:
     """Set a file's times to those of an input, and its permissions if the input is a local file;
     raises OSError, InputError."""
     if (local_path := find_disk_path(source_path)) is not None:
-        shutil.copystat(local_path, target_path)
+        with suppress(FileNotFoundError):  # a broker has deleted it since it was read
+            shutil.copystat(local_path, target_path)
     else:
         modified_ns = stat_path(source_path).st_mtime_ns
         os.utime(target_path, ns=(modified_ns, modified_ns))

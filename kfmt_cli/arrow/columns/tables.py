@@ -19,7 +19,7 @@ from kfmt_cli.arrow.columns.arrow_batches import (
 from kfmt_cli.arrow.columns.schema import arrow_schema
 from kfmt_cli.arrow.input_files import create_split_reader, group_small_splits, input_file
 from kfmt_cli.arrow.split_checks import check_split, finding_row, segment_row
-from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.arrow.topic_ids import TopicIdCache, find_broker_id, log_directory_name
 from kfmt_cli.checks.log.small_logs import read_checked_logs
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
@@ -73,6 +73,8 @@ def file_column_factory(
         "topic": lambda: pa.scalar(topic and format_display_name(topic), pa.string()),
         "partition": lambda: pa.scalar(partition, pa.int32()),
         "topic_id": lambda: pa.scalar(find_topic_id(), pa.string()),
+        "log_dir": lambda: pa.scalar(log_directory_name(path), pa.string()),
+        "broker_id": lambda: pa.scalar(find_broker_id(path), pa.int32()),
     }
     return lambda name, n: (
         pa.repeat(scalar_by_column[name](), n) if name in scalar_by_column else None
@@ -135,6 +137,8 @@ class SplitReadResult:
     first_offset: int | None = None
     """The first offset of the rows; None without rows or without a requested offset column."""
     last_offset: int | None = None
+    latest_epoch: int = -1
+    """The latest leader epoch of the rows; -1 without a requested column of it."""
     findings: list[Finding] = field(default_factory=list)
     boundary: SplitBoundary | None = None
 
@@ -153,6 +157,16 @@ class SplitReadResult:
                 if previous_offsets[1] is None
                 else max(previous_offsets[1], last_offset)
             )
+
+    def add_epochs(self, batch: pa.RecordBatch, row_mask: BoolArray | None = None) -> None:
+        """Add the leader epochs of rows to the result. row_mask: of the rows, if not all."""
+        for column_name in ("leader_epoch", "partition_leader_epoch"):
+            if column_name in batch.schema.names:
+                epochs = batch.column(column_name)
+                epochs = epochs if row_mask is None else epochs.filter(pa.array(row_mask))
+                self.latest_epoch = max(
+                    self.latest_epoch, -1 if (latest := pc.max(epochs).as_py()) is None else latest
+                )
 
 
 def read_table_rows(
@@ -185,9 +199,9 @@ def read_table_rows(
             for index_in_group, n_rows, first_offset, last_offset in _iter_file_row_counts(
                 batch, file_indexes
             ):
-                split_results[n_previous_splits + index_in_group].count_rows(
-                    n_rows, first_offset, last_offset
-                )
+                split_result = split_results[n_previous_splits + index_in_group]
+                split_result.count_rows(n_rows, first_offset, last_offset)
+                split_result.add_epochs(batch, file_indexes == index_in_group)
             if len(batch):
                 yield batch
         for index_in_group, split in enumerate(split_group if group_rows is None else ()):
@@ -202,6 +216,7 @@ def read_table_rows(
                     split_results[n_previous_splits + index_in_group].count_rows(
                         len(batch), *_offset_bounds(batch)
                     )
+                    split_results[n_previous_splits + index_in_group].add_epochs(batch)
                     if len(batch):
                         yield batch
                 split_results[n_previous_splits + index_in_group].findings = reader.findings
@@ -327,6 +342,10 @@ def _group_column_factory(
         "topic_id": lambda: pa.array(
             [topic_ids.find_topic_id(split) for split in splits], pa.string()
         ),
+        "log_dir": lambda: pa.array(
+            [log_directory_name(split.path) for split in splits], pa.string()
+        ),
+        "broker_id": lambda: pa.array([find_broker_id(split.path) for split in splits], pa.int32()),
     }
 
     def create_shared_column(column_name: str, n_rows: int) -> pa.Array | None:

@@ -16,12 +16,16 @@ from typing import Any, BinaryIO
 
 from kfmt_cli.core.file_systems import file_system_and_path, first_error_line
 from kfmt_cli.core.json_text import parse_json
+from kfmt_cli.core.regular_files import read_regular_file
 from kfmt_cli.core.small_objects import fetch_object
-from kfmt_cli.core.stores import request_with_retries
+from kfmt_cli.core.stores import list_names, request_with_retries
 from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.errors import InputError, OutputError
+from kfmt_cli.writers.output_access import give_access_like, stat_replaced_file
+from kfmt_cli.writers.synced_directories import create_directory, sync_directories
 
 COPY_BUFFER_BYTES = 1 << 20
+MAX_OWN_FILE_BYTES = 1 << 30
 _UNFINISHED_NAME = re.compile(r"\..+\.[0-9a-f]{32}\.unfinished")
 
 
@@ -41,14 +45,17 @@ def open_atomic(path: str) -> Iterator[BinaryIO]:
                 _upload_file(temporary_file, path)
             return
         final_path = Path(strip_file_scheme(path))
-        final_path.parent.mkdir(parents=True, exist_ok=True)
+        create_directory(final_path.parent)
         temporary_path = final_path.with_name(f".{final_path.name}.{uuid.uuid4().hex}.unfinished")
         try:
             with temporary_path.open("xb") as out:
                 yield out
                 out.flush()
                 os.fsync(out.fileno())
+            if (replaced_status := stat_replaced_file(final_path)) is not None:
+                give_access_like(temporary_path, replaced_status)
             temporary_path.replace(final_path)
+            sync_directories(final_path, [final_path.parent])
         finally:
             temporary_path.unlink(missing_ok=True)
     except OSError as error:
@@ -56,13 +63,17 @@ def open_atomic(path: str) -> Iterator[BinaryIO]:
 
 
 def remove_unfinished_files(directory: str) -> None:
-    """Remove the unfinished files of killed writers under a directory. An object store has none, as
-    objects appear only when complete."""
+    """Remove the unfinished files of killed writers under a directory; raises InputError. An object
+    store has none, as objects appear only when complete."""
     if not is_local(directory):
         return
-    for path in Path(strip_file_scheme(directory)).rglob(".*"):
-        if _UNFINISHED_NAME.fullmatch(path.name):
-            path.unlink(missing_ok=True)
+
+    def raise_input_error(error: OSError) -> None:
+        raise InputError(f"{error.filename}: cannot be listed: {error.strerror}") from error
+
+    for parent, _, file_names in os.walk(strip_file_scheme(directory), onerror=raise_input_error):
+        for file_name in filter(_UNFINISHED_NAME.fullmatch, file_names):
+            Path(parent, file_name).unlink(missing_ok=True)
 
 
 def _upload_file(source: BinaryIO, path: str) -> None:
@@ -87,10 +98,12 @@ def write_json_file(path: str, json_value: object) -> None:
 
 
 def read_file_bytes(path: str) -> bytes | None:
-    """The content of a small file, None if it is missing; raises InputError."""
+    """The content of a small file of kfmt's own, None if it is missing; raises InputError."""
     if is_local(path):
         try:
-            return Path(strip_file_scheme(path)).read_bytes()
+            return read_regular_file(
+                strip_file_scheme(path), MAX_OWN_FILE_BYTES, follow_links=False
+            )
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -120,24 +133,16 @@ def read_json_file(path: str) -> Any | None:
 
 
 def list_file_names(directory: str) -> set[str]:
-    """The names of the entries of a directory; an empty set if it cannot be listed."""
+    """The names of the entries of a directory; an empty set if it does not exist. Raises
+    InputError: a directory that cannot be listed is not an empty one."""
+    if not is_local(directory):
+        return list_names(directory)
     try:
-        if is_local(directory):
-            return set(os.listdir(strip_file_scheme(directory)))  # noqa: PTH208 (names only)
-        from pyarrow import fs
-
-        file_system, store_path = file_system_and_path(directory)
-        # Google Cloud Storage has no directories unless somebody created them, only objects.
-        is_recursive = isinstance(file_system, fs.GcsFileSystem)
-        selector = fs.FileSelector(store_path, recursive=is_recursive, allow_not_found=True)
-        directory_length = len(store_path.strip("/")) + 1
-        file_infos = file_system.get_file_info(selector)
-        return {
-            file_info.path.strip("/")[directory_length:].partition("/")[0]
-            for file_info in file_infos
-        }
-    except OSError:
+        return set(os.listdir(strip_file_scheme(directory)))  # noqa: PTH208 (names only)
+    except (FileNotFoundError, NotADirectoryError):
         return set()
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be listed: {error.strerror or error}") from error
 
 
 def remove_file(path: str) -> None:

@@ -47,11 +47,15 @@ def find_exported_files(path: str, table_name: str = RECORDS_TABLE.name) -> list
             name.endswith(PARQUET_SUFFIX) or name.startswith("by_") for name in file_names
         ):
             return None
-    return [
-        FileSplit(file.path, UNKNOWN_KIND, None, file.size, file.modified_ns, 0, file.size)
-        for file in iter_files(path)
-        if is_single_file or file.path.endswith(PARQUET_SUFFIX)
-    ]
+    exported_files = []
+    for file in iter_files(path):
+        if file.error:  # its rows would be missing
+            raise InputError(f"{file.path}: {file.error}")
+        if is_single_file or file.path.endswith(PARQUET_SUFFIX):
+            exported_files.append(
+                FileSplit(file.path, UNKNOWN_KIND, None, file.size, file.modified_ns, 0, file.size)
+            )
+    return exported_files
 
 
 def is_exported_file(split: FileSplit) -> bool:
@@ -88,7 +92,8 @@ def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
     with _open_parquet(path) as parquet_file:
         has_batches = BATCHES_ONLY_COLUMN in parquet_file.schema_arrow.names
         offset_column = "last_offset" if has_batches else "offset"
-        _require_columns(parquet_file, path, (*_PARTITION_COLUMNS, offset_column))
+        table_name = (BATCHES_TABLE if has_batches else RECORDS_TABLE).name
+        _require_columns(parquet_file, path, (*_PARTITION_COLUMNS, offset_column), table_name)
         for row_group_index in range(parquet_file.num_row_groups):
             for row_range in _row_group_ranges(parquet_file, row_group_index, offset_column):
                 topic_partition = row_range.topic, row_range.partition
@@ -104,7 +109,7 @@ def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
     row_ranges = sorted(
         range_by_partition.values(), key=lambda rows: (rows.topic or "", rows.partition or 0)
     )
-    return (BATCHES_TABLE if has_batches else RECORDS_TABLE).name, row_ranges
+    return table_name, row_ranges
 
 
 def scan_exported_file(
@@ -207,7 +212,7 @@ def read_partition_rows(
         bounds_by_column["offset"] = offset_bounds
     columns_to_read = tuple(dict.fromkeys((*_PARTITION_COLUMNS, *column_names)))
     with _open_parquet(path) as parquet_file:
-        _require_columns(parquet_file, path, columns_to_read)
+        _require_columns(parquet_file, path, columns_to_read, table_name)
         for row_group_index in range(parquet_file.num_row_groups):
             if not all(
                 _may_contain_value(parquet_file, row_group_index, name, *value_bounds)
@@ -276,15 +281,55 @@ def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
     try:
         with open_binary(strip_file_scheme(path) if is_local(path) else path) as source:
             yield pq.ParquetFile(source)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: a name is not valid UTF-8: {error}") from error
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _require_columns(parquet_file: pq.ParquetFile, path: str, column_names: Sequence[str]) -> None:
-    if missing_columns := [
-        name for name in column_names if name not in parquet_file.schema_arrow.names
-    ]:
-        raise InputError(f"{path}: has no column {missing_columns[0]}; export with all columns")
+def _require_columns(
+    parquet_file: pq.ParquetFile, path: str, column_names: Sequence[str], table_name: str
+) -> None:
+    """Raise InputError unless a file has each of these columns of a table once, and of a type that
+    can be converted to the table's."""
+    file_schema = parquet_file.schema_arrow
+    for field in arrow_schema(select_columns(table_name, tuple(column_names))):
+        indexes = file_schema.get_all_field_indices(field.name)
+        if not indexes:
+            raise InputError(f"{path}: has no column {field.name}; export with all columns")
+        if len(indexes) > 1:
+            raise InputError(f"{path}: has the column {field.name} {len(indexes)} times")
+        file_type = file_schema.field(indexes[0]).type
+        if not _is_convertible(file_type, field.type):
+            raise InputError(
+                f"{path}: the column {field.name} is of type {file_type}, not {field.type}"
+            )
+
+
+def _is_convertible(file_type: pa.DataType, table_type: pa.DataType) -> bool:
+    """Whether values of a column in a file can be converted to the type of a table's column, each
+    to the same number, text or bytes."""
+    if pa.types.is_dictionary(file_type):
+        file_type = file_type.value_type
+    if pa.types.is_null(file_type):
+        return True
+    if pa.types.is_integer(table_type):
+        return bool(pa.types.is_integer(file_type))
+    is_text: bool = pa.types.is_string(file_type) or pa.types.is_large_string(file_type)
+    if pa.types.is_string(table_type):
+        return is_text
+    if pa.types.is_binary(table_type):
+        is_binary: bool = (
+            pa.types.is_binary(file_type)
+            or pa.types.is_large_binary(file_type)
+            or pa.types.is_fixed_size_binary(file_type)
+        )
+        return is_text or is_binary
+    try:
+        pa.nulls(0, file_type).cast(table_type)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def offset_array(rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -40,6 +40,7 @@ class FileGroupExport:
                 offset_bounds,
                 result_with_most_findings.findings,
                 split_results[-1].boundary,
+                max(split_result.latest_epoch for split_result in split_results),
             )
 
 
@@ -52,6 +53,8 @@ class SplitExport:
     """First and last offset of the rows."""
     findings: list[Finding]
     boundary: SplitBoundary | None
+    latest_epoch: int = -1
+    """The latest leader epoch of the rows; -1 if it is unknown."""
 
 
 def export_file_group(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
@@ -95,12 +95,24 @@ def _is_table_file(file_name: str) -> bool:
     return len(path_parts) > 1 and path_parts[0] in LAKE_TABLES and ".." not in path_parts
 
 
+@dataclass(slots=True)
+class OutputTotal:
+    """The number of files of a table, their rows and bytes."""
+
+    n_files: int = 0
+    n_rows: int = 0
+    n_bytes: int = 0
+    suffix: str = ""
+
+
 class ExportManifest:
     """Collects the inputs and output files of an export. Inputs are kept in a temporary file until
     the end, as there can be many."""
 
     def __init__(self) -> None:
         self._json_by_output_name: dict[str, bytes] = {}
+        self.output_totals: dict[str, OutputTotal] = {}
+        """The totals of the files of each table."""
 
     @cached_property
     def _inputs_file(self) -> tempfile.SpooledTemporaryFile[bytes]:
@@ -125,6 +137,13 @@ class ExportManifest:
 
     def add_outputs(self, exported_files: Iterable[ExportedFile]) -> None:
         """Add output files."""
+        exported_files = list(exported_files)
+        for exported_file in exported_files:
+            total = self.output_totals.setdefault(exported_file.table, OutputTotal())
+            total.n_files += 1
+            total.suffix = exported_file.name.rpartition(".")[2]
+            total.n_rows += exported_file.rows
+            total.n_bytes += exported_file.bytes
         self._json_by_output_name |= {
             exported_file.name: encode_json(manifest_output_row(exported_file))
             for exported_file in exported_files

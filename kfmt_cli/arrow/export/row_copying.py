@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kfmt_cli.arrow.export.atomic_files import open_atomic
@@ -11,15 +11,22 @@ from kfmt_cli.arrow.export.lake_options import ExportedFile
 from kfmt_cli.disk.file_access import open_binary
 from kfmt_cli.rows.table_types import has_records
 
+Measured = tuple[int, int]
+"""The length of the beginning of a range, in rows or bytes, and its number of rows."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class RetainedSplit:
     """A split whose rows are retained."""
 
     new_split_index: int
     """The split's new index in the file group."""
-    end_offset: int | None = None
-    """Retain only the rows before the first one at or above this offset; None retains all."""
+    removed_intervals: Sequence[tuple[int, int]] = ()
+    """The offsets of the rows that are not retained, in order."""
+    truncated_from: int | None = None
+    """The offset from which removed rows are counted."""
+    n_truncated_rows: int = 0
+    """The number of these rows."""
 
 
 def copy_retained_rows(
@@ -46,17 +53,26 @@ def copy_retained_rows(
             retained_split = (
                 RetainedSplit(split_index) if split_index < 0 else retained_splits.get(split_index)
             )
-            if retained_split is not None:
-                copied_length_and_rows = range_length, n_rows
-                if retained_split.end_offset is not None:
-                    copied_length_and_rows = file_format.measure_rows_below(
-                        source_stream,
-                        (range_start, range_start + range_length),
-                        retained_split.end_offset,
-                        offset_column,
+            if retained_split is not None and not retained_split.removed_intervals:
+                retained_ranges.append((range_start, range_start + range_length))
+                copied_file.add_span(retained_split.new_split_index, range_length, n_rows)
+            elif retained_split is not None:
+                measured_range = range_start, range_start + range_length
+
+                def measure_below(
+                    end_offset: int, measured_range: tuple[int, int] = measured_range
+                ) -> Measured:
+                    return file_format.measure_rows_below(
+                        source_stream, measured_range, end_offset, offset_column
                     )
-                retained_ranges.append((range_start, range_start + copied_length_and_rows[0]))
-                copied_file.add_span(retained_split.new_split_index, *copied_length_and_rows)
+
+                for (start, first_row), (end, end_row) in _iter_retained_ranges(
+                    retained_split, measure_below, (range_length, n_rows)
+                ):
+                    retained_ranges.append((range_start + start, range_start + end))
+                    copied_file.add_span(
+                        retained_split.new_split_index, end - start, end_row - first_row
+                    )
             range_start += range_length
         if not copied_file.rows:
             return None
@@ -64,3 +80,24 @@ def copy_retained_rows(
             file_format.copy_ranges(source_stream, output_stream, retained_ranges)
             copied_file.bytes = output_stream.tell()
     return copied_file
+
+
+def _iter_retained_ranges(
+    retained_split: RetainedSplit,
+    measure_below: Callable[[int], Measured],
+    range_end: Measured,
+) -> Iterator[tuple[Measured, Measured]]:
+    """The start and end of the parts of a range that are retained. measure_below: measures the rows
+    before the first one at or above an offset."""
+    start = 0, 0
+    for first_offset, last_offset in retained_split.removed_intervals:
+        end = measure_below(first_offset)
+        if end[0] > start[0]:
+            yield start, end
+        start = max(end, measure_below(last_offset + 1))
+        if retained_split.truncated_from is not None:
+            counted_from = max(first_offset, retained_split.truncated_from)
+            n_rows_before = max(end[1], measure_below(counted_from)[1])
+            retained_split.n_truncated_rows += max(start[1] - n_rows_before, 0)
+    if range_end[0] > start[0]:
+        yield start, range_end

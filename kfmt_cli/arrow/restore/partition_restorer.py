@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.columns.record_columns import LOG_APPEND_TIME, int_values, records_from_arrow
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.kinds import classify_name
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
@@ -32,6 +33,7 @@ from kfmt_cli.writers.output import StagingDirectory
 from kfmt_cli.writers.rolling_writer import RollingWriter, RollSettings
 
 MAX_OFFSET = (1 << 63) - 1
+CONTROL_KEY_BYTES = 4  # version and type
 NO_ROW_INDEXES: IntArray = np.zeros(0, np.int64)
 BATCHED_RECORD_COLUMNS = ("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers")
 """The columns of records to read if the table of batches exists."""
@@ -65,6 +67,8 @@ class RestoredCounts:
     """Records that batches contained but the table of records does not."""
     damaged: int = 0
     """Batches that failed their checksum; they and their records are dropped."""
+    malformed_controls: int = 0
+    """Control records without a complete key, or without a value; they are written as they are."""
 
     def describe_losses(self) -> Iterator[str]:
         """The losses, as lines of text."""
@@ -76,9 +80,16 @@ class RestoredCounts:
             )
         if self.damaged:
             yield f"{format_count(self.damaged, 'damaged batch', 'damaged batches')} dropped"
+        if self.malformed_controls:
+            yield f"{format_count(self.malformed_controls, 'control record')} without key or value"
         if self.repeated_records:
             count_text = format_count(self.repeated_records, "record")
             yield f"{count_text} in more than one file, written once"
+
+    @property
+    def n_errors(self) -> int:
+        """Number of records and batches that are missing or malformed."""
+        return self.missing_records + self.damaged + self.malformed_controls
 
     def add_counts(self, other: RestoredCounts) -> None:
         """Add the counts of another partition."""
@@ -294,6 +305,8 @@ class PartitionRestorer:
             batch_headers.attributes = np.where(
                 data_batch_mask, recompressed_attributes, batch_headers.attributes
             )
+        control_mask = batch_headers.attributes & CONTROL.mask != 0
+        self._count_malformed_controls(np.repeat(control_mask, record_counts), records.rows)
         source_batches = np.array(
             [batch_columns["last_offset"], batch_columns["crc"], batch_headers.magic]
         )
@@ -322,6 +335,12 @@ class PartitionRestorer:
             self._batch_assembler.add_batches(
                 batch_headers.select_rows(slice(first_batch, end_batch)), run_records
             )
+
+    def _count_malformed_controls(self, control_mask: BoolArray, rows: RecordTable) -> None:
+        """Count control records whose key or value is too short. control_mask: whether each record
+        is a control record."""
+        is_too_short = (rows.key_size < CONTROL_KEY_BYTES) | (rows.value_size < 0)
+        self.restored_counts.malformed_controls += int((control_mask & is_too_short).sum())
 
     def _begin_segment(self, source_file: str | None, *, is_whole_file: bool) -> None:
         """Begin a segment if the next records are from another file."""
@@ -386,6 +405,8 @@ class PartitionRestorer:
         remaining_rows = record_table.select_rows(slice(n_open_batch_records, None))
         end_rows = np.append(first_rows[1:], len(record_table)) - n_open_batch_records
         control_mask = batch_keys[_BATCH_KEY_COLUMNS.index("control"), first_rows] == 1
+        row_control_mask = batch_keys[_BATCH_KEY_COLUMNS.index("control")] == 1
+        self._count_malformed_controls(row_control_mask, record_table)
         batch_headers = create_drafts(
             remaining_rows,
             first_rows - n_open_batch_records,

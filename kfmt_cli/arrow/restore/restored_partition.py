@@ -166,7 +166,8 @@ def restore_partition(
         rmtree(partition_directory)
     write_json_file(marker_path, {"of": source_digest})
     roll_settings = RollSettings()
-    with open_staging_directory(str(partition_directory)) as staging:
+    inputs = [partition.record_files[0].path]
+    with open_staging_directory(str(partition_directory), inputs=inputs) as staging:
         restorer = restore_segments(partition, staging, "", roll_settings, codec_number)
         for segments in restorer.rolling_writer.segments_by_directory.values():
             for _ in write_derived_files(staging, "", segments, roll_settings.index_interval_bytes):

@@ -232,7 +232,7 @@ def _decode_chunk(chunk: LineChunk, key_shapes: IntArray) -> list[BuildLine] | N
     for decoder in (_TYPED_DECODER, _RECORD_DECODER):
         try:
             lines = decoder.decode_lines(chunk.data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         return lines if _has_unique_keys(chunk.data, key_shapes) else None
     return None

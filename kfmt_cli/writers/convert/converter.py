@@ -58,6 +58,8 @@ class ConversionCounts:
     batches_after: int = 0
     left_out: int = 0
     """Damaged batches, which are dropped."""
+    has_legacy: bool = False
+    """Whether some batches have magic 0 or 1."""
     findings: list[Finding] = field(default_factory=list)
     digest: bytes = b""
     """The digest of the records in the form of `comparable_records.py`."""
@@ -117,6 +119,7 @@ class Converter:
             conversion_counts.batches += len(content.is_valid)
             conversion_counts.left_out += int((~content.is_valid).sum())
             conversion_counts.findings += content.findings
+            conversion_counts.has_legacy |= is_legacy(content.run)
             digest.update(content.comparable_bytes)
         conversion_counts.digest = digest.digest()
         return conversion_counts

@@ -44,7 +44,7 @@ from kfmt_cli.writers.salvage.undamaged_batches import UndamagedBatches
 from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
 
 # Codes for a batch that may be undamaged, but misplaced.
-_MISPLACED_CODES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
+_MISPLACED_CODES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT, codes.OFFSET_OVERFLOW)
 # Codes for bytes that are not a complete batch. Their findings contain the number of bytes.
 _CODES_WITH_SIZE = (GARBAGE, BATCH_TRUNCATED)
 MAX_TRUNCATED_BATCH_BYTES = 64 << 20  # bytes of a batch that the end of the file truncates

@@ -1,0 +1,262 @@
+"""Selects the logs from which each record is read once, however many replicas have it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import PurePath
+
+from kfmt_cli.broker.cluster.replica_choice import (
+    ReplicaChoice,
+    choose_replicas,
+    group_replicas,
+)
+from kfmt_cli.broker.cluster.replica_contents import (
+    ReplicaContents,
+    read_checkpoint_entries,
+    read_log_contents,
+)
+from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals
+from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
+from kfmt_cli.core.urls import (
+    format_display_name,
+    is_local,
+    is_path_or_subpath,
+    path_in_listings,
+)
+from kfmt_cli.disk.file_access import read_bytes_at
+from kfmt_cli.disk.file_names import path_identity
+from kfmt_cli.disk.kinds import UNKNOWN_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
+from kfmt_cli.disk.mounts import MOUNTS
+from kfmt_cli.disk.path_resolution import is_tiered
+from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.processes import map_in_processes, useful_process_count
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.render.style import format_count
+
+TopicAndPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFiles:
+    """The logs of a replica, in order, each with its size in bytes."""
+
+    directory: str
+    topic_id: str | None
+    logs: Sequence[tuple[InputFile, int]]
+
+
+@dataclass(slots=True)
+class ReplicaSelection:
+    """Which logs are read of all replicas."""
+
+    intervals_by_path: dict[str, OffsetIntervals | None] = field(default_factory=dict)
+    """The offsets that are read of a log of a partition with several replicas; None for all. Logs
+    that are not read are omitted."""
+    replica_paths: set[str] = field(default_factory=set)
+    """The logs of partitions with several replicas."""
+    rank_by_directory: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The number of a partition, and the rank of the replica in it, by directory."""
+    read_error_by_path: dict[str, str] = field(default_factory=dict)
+    """Why logs that are not read cannot be read: what they have may be in no other replica."""
+    messages: list[str] = field(default_factory=list)
+
+    def add_choice(
+        self, topic_partition: TopicAndPartition, choice: ReplicaChoice, group_number: int
+    ) -> None:
+        """Add the choice for a partition."""
+        self.intervals_by_path |= choice.intervals_by_path
+        for rank, replica in enumerate(choice.ranked_replicas):
+            self.rank_by_directory[replica.directory] = group_number, rank
+            for log in replica.logs:
+                if log.read_error is not None and log.path not in choice.intervals_by_path:
+                    self.read_error_by_path[log.path] = log.read_error
+        leader = choice.leader
+        for replica, divergence_offset in choice.divergences:
+            name = f"{format_display_name(topic_partition[0])}-{topic_partition[1]}"
+            self.messages.append(
+                f"{name}: the replica in {format_display_name(replica.directory)} (epoch "
+                f"{replica.latest_epoch}, log end offset {replica.end_offset}) diverges at offset "
+                f"{divergence_offset} from the one in {format_display_name(leader.directory)} "
+                f"(epoch {leader.latest_epoch}, log end offset {leader.end_offset}); its records "
+                "from there on are skipped; --all-replicas reads both"
+            )
+
+
+def choose_logs(
+    topic: str | None, replicas: Sequence[ReplicaFiles], jobs: int
+) -> list[ReplicaChoice]:
+    """Read directories with the same topic and partition, and choose what is read of each; a choice
+    for each partition that they turn out to be. jobs: processes that read the logs."""
+    logs = [log for replica in replicas for log in replica.logs]
+    if all(is_local(file.path) or MOUNTS.find_tree_and_subpath(file.path) for file, _ in logs):
+        n_processes = useful_process_count(jobs, sum(log_bytes for _, log_bytes in logs))
+        contents = iter(list(map_in_processes(read_log_contents, logs, n_processes)))
+    else:
+        contents = iter(list(map_ordered(read_log_contents, logs, MAX_CONNECTIONS)))
+    replica_contents = [
+        ReplicaContents(
+            replica.directory,
+            replica.topic_id,
+            [next(contents) for _ in replica.logs],
+            read_checkpoint_entries(replica.directory),
+        )
+        for replica in replicas
+    ]
+    return [choose_replicas(group) for group in group_replicas(topic, replica_contents)]
+
+
+def select_replicas(
+    replicas_by_partition: Sequence[tuple[TopicAndPartition, Sequence[ReplicaFiles]]], jobs: int
+) -> ReplicaSelection:
+    """Select the logs of partitions with several directories."""
+    selection = ReplicaSelection()
+    n_replicated = 0
+    for topic_partition, replicas in replicas_by_partition:
+        choices = choose_logs(topic_partition[0], replicas, jobs)
+        selection.replica_paths |= {log.path for replica in replicas for log, _ in replica.logs}
+        for choice in choices:
+            selection.add_choice(topic_partition, choice, len(selection.rank_by_directory))
+        n_replicated += any(len(choice.ranked_replicas) > 1 for choice in choices)
+    if n_replicated:
+        partitions_text = format_count(n_replicated, "partition")
+        selection.messages.insert(
+            0,
+            f"{partitions_text} with several replicas: each record is read once, from the best "
+            "one; --all-replicas reads all",
+        )
+    return selection
+
+
+def select_replica_splits(
+    splits: FileSplits,
+    request: ReadRequest,
+    find_topic_id: Callable[[FileSplit], str | None],
+    report: Callable[[str], None] | None = None,
+) -> FileSplits:
+    """The splits of entire files without those whose records are read from other replicas. Of equal
+    replicas, one under an earlier path of the request is read.
+
+    find_topic_id: returns the topic id of a split. report: receives messages about replicas.
+    """
+    roots = list(map(path_in_listings, request.paths))
+
+    def path_index(replica: ReplicaFiles) -> int:
+        root_indexes = (
+            i for i, root in enumerate(roots) if is_path_or_subpath(replica.directory, root)
+        )
+        return next(root_indexes, len(roots))
+
+    replicas_by_partition = [
+        (topic_partition, sorted(replicas, key=path_index))
+        for topic_partition, replicas in _find_replicated_partitions(splits, find_topic_id)
+    ]
+    selection = select_replicas(replicas_by_partition, request.parallelism)
+    if report is not None:
+        for message in selection.messages:
+            report(f"{message}\n")
+    if selection.replica_paths:
+        splits = FileSplits(_iter_selected_splits(splits, selection))
+    return _select_snapshots(splits, selection.rank_by_directory)
+
+
+def find_directory_identity(log_path: str) -> str:
+    """The same text for all logs of a directory, whatever paths lead to it; for a log assembled
+    from tiered storage, the directory of its object."""
+    if is_tiered(log_path):
+        return path_identity(log_path).rpartition("/")[0]
+    return path_identity(log_path.rpartition("/")[0] or "/")
+
+
+def _find_replicated_partitions(
+    splits: FileSplits, find_topic_id: Callable[[FileSplit], str | None]
+) -> Iterator[tuple[TopicAndPartition, list[ReplicaFiles]]]:
+    """The partitions that have logs in several directories."""
+    directories_by_partition: dict[TopicAndPartition, dict[str, list[FileSplit]]]
+    directories_by_partition = defaultdict(lambda: defaultdict(list))
+    for split in splits:
+        topic, partition = split.topic_partition
+        if (
+            (topic is not None and partition is not None)
+            and (split.kind is LOG_KIND and split.base_offset is not None)
+            and not (split.is_tiered or split.read_error)
+        ):
+            directory_identity = find_directory_identity(split.path)
+            directories_by_partition[topic, partition][directory_identity].append(split)
+    for topic_partition, splits_by_directory in directories_by_partition.items():
+        if len(splits_by_directory) > 1:
+            yield (
+                topic_partition,
+                [
+                    ReplicaFiles(
+                        logs[0].directory,
+                        find_topic_id(logs[0]),
+                        [
+                            (
+                                InputFile(log.path, log.path, log.kind, log.base_offset),
+                                log.file_size,
+                            )
+                            for log in sorted(logs, key=lambda log: log.base_offset_or_zero)
+                        ],
+                    )
+                    for logs in splits_by_directory.values()
+                ],
+            )
+
+
+def _iter_selected_splits(splits: FileSplits, selection: ReplicaSelection) -> Iterator[FileSplit]:
+    for split in splits:
+        if split.path not in selection.replica_paths or split.read_error:
+            yield split
+        elif split.path in selection.intervals_by_path:
+            intervals = selection.intervals_by_path[split.path]
+            yield split if intervals is None else replace(split, offset_intervals=tuple(intervals))
+        elif split.path in selection.read_error_by_path:
+            reason = selection.read_error_by_path[split.path]
+            reason = reason.removeprefix(f"{format_display_name(split.path)}: ")
+            yield FileSplit(split.path, UNKNOWN_KIND, None, 0, 0, 0, 0, read_error=reason)
+
+
+def _select_snapshots(
+    splits: FileSplits, rank_by_directory: Mapping[str, tuple[int, int]]
+) -> FileSplits:
+    """The splits with one of each KRaft snapshot that several nodes have.
+
+    It is the one next to the best log, or one of those with the same bytes. rank_by_directory: see
+    `ReplicaSelection`.
+    """
+    snapshots_by_name: dict[str, list[FileSplit]] = defaultdict(list)
+    for split in splits:
+        if split.kind is KRAFT_SNAPSHOT_KIND and not split.read_error:
+            snapshots_by_name[PurePath(split.path).name].append(split)
+    skipped_paths: set[str] = set()
+    for snapshots in snapshots_by_name.values():
+        best_by_identity: dict[object, FileSplit] = {}
+        for snapshot in (
+            sorted(
+                snapshots, key=lambda snapshot: rank_by_directory.get(snapshot.directory, (0, 0))
+            )
+            if len(snapshots) > 1
+            else ()
+        ):
+            group_and_rank = rank_by_directory.get(snapshot.directory)
+            identity = _hash_file(snapshot) if group_and_rank is None else group_and_rank[0]
+            if best_by_identity.setdefault(identity, snapshot) is not snapshot:
+                skipped_paths.add(snapshot.path)
+    if not skipped_paths:
+        return splits
+    return splits.select_where(lambda split: split.path not in skipped_paths)
+
+
+def _hash_file(split: FileSplit) -> object:
+    """A hash of a small file; its path if it cannot be read."""
+    try:
+        return sha256(read_bytes_at(split.path, 0, split.file_size)).digest()
+    except InputError:
+        return split.path
