@@ -17,14 +17,28 @@ UNSPLIT_TABLES = ("segments", "index_entries", "findings")
 
 
 @dataclass(frozen=True, slots=True)
+class ReadLimit:
+    """What a trigger of a stream reads of a log, which may change before a task reads it."""
+
+    end_offset: int
+    """Exclusive."""
+    topic_id: str | None = None
+    """The topic id when the trigger was planned; None if it was unknown."""
+    latest_epoch: int = -1
+    """The leader epoch of the last batch; later ones are of another branch. -1: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class KfmtInputPartition(InputPartition):
     """The input of one task."""
 
     splits: FileSplits = field(default_factory=FileSplits)
     selection_by_directory: Mapping[str, Selection] = field(default_factory=dict)
     """The selection per directory, if logs in other splits had to be read to determine it."""
-    end_offsets: tuple[int, ...] = ()
-    """In a stream, the exclusive end offset of each split."""
+    read_limits: tuple[ReadLimit, ...] = ()
+    """In a stream, the limit of each split."""
+    fails_on_data_loss: bool = True
+    """In a stream, whether a topic that was recreated since the trigger was planned is an error."""
 
 
 def distribute_files(request: ReadRequest, files: FileSplits) -> list[KfmtInputPartition]:

@@ -46,4 +46,9 @@ def split_identity(split: FileSplit, request: ReadRequest) -> list[object]:
     same."""
     selection = request.selection_by_directory.get(split.directory)
     selection_hash = [] if selection is None else [hash_selections({split.directory: selection})]
-    return [split.file_size, split.modified_ns, split.start, split.end, *selection_hash]
+    intervals = [list(map(list, split.offset_intervals))] if split.offset_intervals else []
+    return [
+        *(split.file_size, split.modified_ns, split.start, split.end),
+        *selection_hash,
+        *intervals,
+    ]

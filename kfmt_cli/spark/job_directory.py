@@ -36,6 +36,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.execution.file_split import FileSplit, compute_split_points, format_split_name
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
+from kfmt_cli.rows.table_types import ADDED_COLUMNS
 from kfmt_cli.spark.job import JobDefinition, StoredResult, split_identity
 from kfmt_cli.spark.lake.change_files import (
     ChangeFile,
@@ -47,6 +48,7 @@ from kfmt_cli.spark.results import ResultFiles
 
 JOB_VERSION = 10
 RC1_JOB_VERSION = 9  # of 1.0.0rc1: results are the same, some options have other texts
+EXPORT_JOB_NAME = "export"
 NO_RESULT = -1
 
 
@@ -86,6 +88,8 @@ class JobDirectory:
     run."""
     missing_result_files: set[str] = field(default_factory=set)
     """The committed result files that are missing or incomplete."""
+    missing_columns: frozenset[str] = frozenset()
+    """The columns of records that were added to kfmt after the directory was created."""
     _is_new: bool = True
     """Whether the directory has no job yet."""
     _request: ReadRequest = field(default_factory=ReadRequest)
@@ -115,15 +119,11 @@ class JobDirectory:
     def _job_path(self) -> str:
         return f"{self.path}/_kfmt/job.json"
 
-    @property
-    def _job_description(self) -> dict[str, Any]:
-        return {"version": JOB_VERSION, "job": self.job.name, "options": self.job.options}
-
-    @property
-    def _rc1_description(self) -> dict[str, Any]:
-        """The description that 1.0.0rc1 stored of this job, which this job can continue."""
-        options = {**self.job.options, **self.job.rc1_options}
-        return {**self._job_description, "version": RC1_JOB_VERSION, "options": options}
+    def _describe_job(self, version: int) -> dict[str, Any]:
+        """The description of this job that a version of kfmt's state has."""
+        rc1_options = self.job.rc1_options if version == RC1_JOB_VERSION else {}
+        options = {**self.job.options, **rc1_options}
+        return {"version": version, "job": self.job.name, "options": options}
 
     def check_stored_job(self) -> None:
         """Check that the directory is this job's or new; raises UsageError if it is not."""
@@ -131,8 +131,9 @@ class JobDirectory:
         if stored_description is None and list_file_names(self.path) - {"_kfmt"}:
             raise UsageError(f"{self.path}: not empty and not a kfmt pipeline directory")
         if stored_description is not None:
+            self.missing_columns = ADDED_COLUMNS - {*stored_description.pop("added_columns", ())}
             is_rc1 = stored_description.get("version") == RC1_JOB_VERSION
-            own_description = self._rc1_description if is_rc1 else self._job_description
+            own_description = self._describe_job(RC1_JOB_VERSION if is_rc1 else JOB_VERSION)
             if stored_description != json.loads(json.dumps(own_description)):
                 difference = _describe_difference(stored_description, own_description)
                 raise UsageError(f"{self.path}: {difference}; choose another --to")
@@ -181,7 +182,10 @@ class JobDirectory:
         if self.is_dry_run:
             return
         if self._is_new:
-            write_json_file(self._job_path, self._job_description)
+            description = self._describe_job(JOB_VERSION)
+            if self.job.name == EXPORT_JOB_NAME:
+                description["added_columns"] = sorted(ADDED_COLUMNS)
+            write_json_file(self._job_path, description)
             self._is_new = False
         previous_plan_files = self._plan_files
         self._plan_files = append_changes(

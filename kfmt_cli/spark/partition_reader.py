@@ -32,7 +32,7 @@ def read_input_partition(
         )
     request = replace(request, selection_by_directory=selection_by_directory)
     with mount_split_files(request, input_partition.splits):
-        if input_partition.end_offsets:
+        if input_partition.read_limits:
             yield from read_stream_partition(request, input_partition)
             return
         if request.table == BATCHES_TABLE.name or has_records(request.table):

@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from kfmt_cli.arrow.input_files import (
@@ -25,15 +24,16 @@ from kfmt_cli.arrow.input_files import (
 )
 from kfmt_cli.broker.log_reading.log_end import read_last_records_offset
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
-from kfmt_cli.broker.transactions.producer_state import ProducerStateManager
-from kfmt_cli.broker.transactions.transactions import read_committed_records
+from kfmt_cli.broker.transactions.evidence import (
+    MAX_OFFSET,
+    read_transaction_evidence,
+)
+from kfmt_cli.broker.transactions.transactions import (
+    read_committed_records,
+    track_from_snapshot,
+)
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
-from kfmt_cli.core.table import Table
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.directory_listing import classify_file
-from kfmt_cli.disk.file_listing import iter_files
-from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND, TRANSACTION_INDEX_KIND
-from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
@@ -216,54 +216,20 @@ def hash_selections(selection_by_directory: Mapping[str, Selection]) -> str:
 
 
 def _find_committed_records(logs: list[FileSplit]) -> CommittedRecords:
-    if any(log.is_tiered for log in logs):
-        return read_committed_records(
-            block for log in logs for block in read_blocks_from(input_file(log))
-        )
-    directory = logs[0].directory
-    aborted_transactions: set[tuple[int, int, int]] = set()
-    producer_snapshots: list[InputFile] = []
-    for listed_file in iter_files(directory):
-        if (
-            listed_file.path == directory and listed_file.error
-        ):  # aborted transactions would be unknown
-            raise InputError(f"{listed_file.path}: {listed_file.error}")
-        file = classify_file(listed_file.path, listed_file.path)
-        if listed_file.path.rpartition("/")[0] != directory:
-            continue
-        if file.kind is TRANSACTION_INDEX_KIND:
-            aborted_transactions |= set(_read_aborted_transactions(file.read_contents().table))
-        elif file.kind is PRODUCER_SNAPSHOT_KIND:
-            producer_snapshots.append(file)
-    producer_state = ProducerStateManager()
-    for file in sorted(
-        producer_snapshots, key=lambda snapshot: snapshot.base_offset_or_zero, reverse=True
-    ):
-        file_contents = file.read_contents()
-        if not file_contents.findings:
-            producer_state.load_snapshot(file_contents.table, file.base_offset_or_zero)
-            break
-    for current_log, next_log in zip_longest(logs, logs[1:]):
-        # The snapshot covers a log if the next log begins at or before its end offset.
-        if next_log is None or next_log.base_offset_or_zero > producer_state.map_end_offset:
-            _replay_log(current_log, producer_state)
-    txn_first_offsets = [
-        producer.current_txn_first_offset
-        for producer in producer_state.entry_by_producer_id.values()
-    ]
-    last_stable_offset = min((offset for offset in txn_first_offsets if offset >= 0), default=None)
-    return CommittedRecords.from_transactions(aborted_transactions, last_stable_offset)
-
-
-def _read_aborted_transactions(index_table: Table) -> list[tuple[int, int, int]]:
-    column_names = ("producer_id", "first_offset", "last_offset")
-    return list(zip(*(index_table[name].tolist() for name in column_names), strict=True))
-
-
-def _replay_log(log_split: FileSplit, producer_state: ProducerStateManager) -> None:
-    for block in read_blocks_from(input_file(log_split)):
-        block.batches = block.batches.select_rows(
-            block.batches.base_offset >= producer_state.map_end_offset
-        )
-        if len(block.batches):
-            producer_state.apply_block(block, len(block.batches))
+    """The committed records of a partition. Its logs need not be read completely if transaction
+    indexes list all aborted transactions. Raises InputError, also if a directory cannot be
+    listed."""
+    files = list(map(input_file, logs))
+    if not any(log.is_tiered for log in logs):
+        evidence = read_transaction_evidence(files)
+        has_all_aborts = evidence.has_all_aborts(files[0].base_offset_or_zero, MAX_OFFSET - 1)
+        tracker = track_from_snapshot(files, evidence) if has_all_aborts else None
+        if tracker is not None:
+            oldest = tracker.oldest_open_transaction
+            return CommittedRecords.from_transactions(
+                (entry[:3] for entry in evidence.entries),
+                None if oldest is None else oldest.first_offset,
+            )
+    return read_committed_records(
+        files, (block for file in files for block in read_blocks_from(file))
+    )

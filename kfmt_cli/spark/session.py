@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 CONNECT_SCHEME = "sc://"  # of a Spark Connect server
+SHIPPED_FILES = ("*.py", "*.json", "*.md")  # of this package, sent to workers without it
 DEFAULT_PATIENCE_SECONDS = 60.0
 START_DELAY_SECONDS = 0.5  # work that fails within this time does not start Spark
 MIN_JAVA_VERSION = 17
@@ -226,14 +226,13 @@ def _ship_kfmt(spark: SparkSession) -> None:
         return b"kfmt" if importlib.util.find_spec("kfmt_cli") is not None else b""
 
     if run_in_tasks(spark, find_kfmt, [b""]) == [b""]:
-        with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch_path:
-            archive_path = Path(scratch_path) / "kfmt_cli.zip"
+        with scratch_directory("spark") as scratch_path:
+            archive_path = scratch_path / "kfmt_cli.zip"
             package_directory = Path(kfmt_cli.__file__).parent
             with zipfile.ZipFile(archive_path, "w", zipfile.ZIP_DEFLATED) as archive:
-                for path in sorted(
-                    (*package_directory.rglob("*.py"), *package_directory.rglob("*.json"))
-                ):
-                    archive.write(path, path.relative_to(package_directory.parent))
+                for pattern in SHIPPED_FILES:
+                    for path in sorted(package_directory.rglob(pattern)):
+                        archive.write(path, path.relative_to(package_directory.parent))
             spark.addArtifacts(str(archive_path), pyfile=True)
 
 
@@ -250,14 +249,18 @@ def _open_jvm_context(
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    with scratch_directory("spark-") as scratch_path:
+    with scratch_directory("spark") as scratch_path:
         log_config_path = scratch_path / "log4j2.properties"
         log_config_path.write_text(LOG4J_CONFIG)
         log_path = scratch_path / "spark.log"
         # Also retry on one machine: without the second number a task has one attempt.
         master = re.sub(r"^local\[(\*|\d+)\]$", r"local[\1,4]", master)
         conf = SparkConf().setMaster(master).setAppName("kfmt")
-        for name, value in {**NO_UI_SETTINGS, **DEFAULT_SETTINGS, **settings}.items():
+        local_settings = {}
+        if master.startswith("local"):  # elsewhere, executors would look for the same path
+            local_settings["spark.local.dir"] = str(scratch_path)
+        default_settings = {**NO_UI_SETTINGS, **DEFAULT_SETTINGS, **local_settings}
+        for name, value in {**default_settings, **settings}.items():
             if not conf.contains(name):
                 conf.set(name, value)
         gateway: Any = None

@@ -11,7 +11,7 @@ from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.credentials import redact_credentials, strip_credentials
 from kfmt_cli.core.times import parse_time_ms
 from kfmt_cli.disk.tiered_keys import read_key_file
-from kfmt_cli.errors import UsageError, similar_names_question
+from kfmt_cli.errors import UsageError, unknown_name_question
 from kfmt_cli.execution.read_request import (
     DEFAULT_ARROW_BATCH_ROWS,
     DEFAULT_MAX_SPLIT_BYTES,
@@ -20,7 +20,13 @@ from kfmt_cli.execution.read_request import (
 )
 from kfmt_cli.log.selection.record_filter import parse_record_filter
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
-from kfmt_cli.rows.table_types import TABLES
+from kfmt_cli.rows.table_types import (
+    LAKE_TABLES,
+    TABLES,
+    find_column,
+    has_records,
+    with_replica_columns,
+)
 
 OPTION_DESCRIPTIONS = {
     "table": "segments, batches, records (the default), index_entries or findings",
@@ -35,6 +41,10 @@ OPTION_DESCRIPTIONS = {
     "producerId": "only records from this producer id",
     "last": "start at the N-th last of these records in each partition",
     "topics": "comma-separated names",
+    "allReplicas": (
+        "true: records and batches of every replica of a partition; by default, each is read once, "
+        "from the best one"
+    ),
     "isolation": "read_uncommitted (the default) or read_committed",
     "maxSplitBytes": "file bytes per task (default 128 MiB)",
     "batchRows": "rows per Arrow batch (default 32768)",
@@ -113,6 +123,7 @@ def parse_request(options: Mapping[str, str]) -> ReadRequest:
         fail_fast=mode == "failfast",
         raises_if_unreadable=_parse_choice(canonical_options, "ignoreunreadable", FALSE_OR_TRUE)
         == "false",
+        reads_all_replicas=_reads_all_replicas(canonical_options, table_name),
         decodes_records=_parse_choice(canonical_options, "deep", FALSE_OR_TRUE) == "true",
         uses_pushdown=_parse_choice(canonical_options, "filterpushdown", FALSE_OR_TRUE) == "true",
         parallelism=_parse_number(canonical_options, "parallelism") or os.cpu_count() or 1,
@@ -182,7 +193,7 @@ def _canonical_options(options: Mapping[str, str]) -> dict[str, str]:
 def _format_suggestions(unknown_name: str, known_names: Sequence[str]) -> str:
     """The end of a message about an unknown name: the nearest ones, or all."""
     all_names = f"; choose from {', '.join(map(_documented_name, known_names))}"
-    return similar_names_question(unknown_name, known_names, all_names, _documented_name)
+    return unknown_name_question(unknown_name, known_names, all_names, _documented_name)
 
 
 def _documented_name(option_name: str) -> str:
@@ -218,12 +229,22 @@ def _parse_columns(options: Mapping[str, str], table_name: str) -> tuple[str, ..
     column_names = parse_name_list(options.get("columns", ""))
     column_by_name = TABLES[table_name].leaf_by_name
     for i, column_name in enumerate(column_names):
-        if column_name not in column_by_name:
-            question = similar_names_question(column_name, column_by_name)
+        if find_column(table_name, column_name) is None:
+            question = unknown_name_question(column_name, column_by_name)
             raise UsageError(f"kfmt: table {table_name} has no column {column_name!r}{question}")
         if column_name in column_names[:i]:
             raise UsageError(f"kfmt: option columns has {column_name!r} twice")
+    if not column_names and has_records(table_name) and _reads_all_replicas(options, table_name):
+        return with_replica_columns(table_name)
     return column_names
+
+
+def _reads_all_replicas(options: Mapping[str, str], table_name: str) -> bool:
+    """Whether each record is read from all replicas; tables of files always have all files."""
+    return (
+        table_name not in LAKE_TABLES
+        or _parse_choice(options, "allreplicas", FALSE_OR_TRUE) == "true"
+    )
 
 
 def _parse_selection(options: Mapping[str, str]) -> Selection:

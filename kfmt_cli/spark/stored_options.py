@@ -81,8 +81,10 @@ def rc1_text(value: Any) -> str:
     """The `repr` that a value had in 1.0.0rc1."""
     if is_dataclass(value) and type(value) in _RC1_NAMES:
         class_name, member_names = _RC1_NAMES[type(value)]
-        member_texts = [rc1_text(getattr(value, member.name)) for member in fields(value)]
-        pairs = zip(member_names.split(), member_texts, strict=True)
+        names = member_names.split()  # later members follow these
+        members = fields(value)[: len(names)]
+        member_texts = [rc1_text(getattr(value, member.name)) for member in members]
+        pairs = zip(names, member_texts, strict=True)
         return f"{class_name}({', '.join(f'{member}={text}' for member, text in pairs)})"
     if isinstance(value, tuple):
         return f"({', '.join(map(rc1_text, value))}{',' if len(value) == 1 else ''})"

@@ -15,11 +15,12 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.render.style import format_count, format_thousands
-from kfmt_cli.rows.table_types import FINDINGS_TABLE
+from kfmt_cli.rows.table_types import FINDINGS_TABLE, RECORDS_TABLE
 from kfmt_cli.spark.job import JobDefinition, SplitFunction, SplitResult
-from kfmt_cli.spark.job_directory import JobDirectory
+from kfmt_cli.spark.job_directory import EXPORT_JOB_NAME, JobDirectory
 from kfmt_cli.spark.jobs.context import JobContext, JobSummary
-from kfmt_cli.spark.lake.lake_table import APPEND_MODE, InputObservations, LakeTable
+from kfmt_cli.spark.lake.lake_table import APPEND_MODE, LakeTable
+from kfmt_cli.spark.lake.removals import InputObservations
 from kfmt_cli.spark.lake.table_formats import TargetTables
 from kfmt_cli.spark.selections import find_selections_in_tasks, selections_by_directory
 from kfmt_cli.spark.split_processing import process_job_splits
@@ -49,6 +50,7 @@ def create_export_function(options: LakeOptions, run_number: int = 0) -> SplitFu
                 "input": source_fields,
                 "rows": split_export.n_rows_by_table,
                 "offsets": split_export.offset_bounds,
+                "epoch": split_export.latest_epoch,
             }
             results.append(
                 {**input_fields, **encode_findings(split_export.findings, split_export.boundary)}
@@ -95,7 +97,7 @@ def create_export_job(context: JobContext, lake_options: LakeOptions) -> JobDefi
         "match": rc1_text(selection.record_filter) if selection.record_filter else None,
     }
     return JobDefinition(
-        "export",
+        EXPORT_JOB_NAME,
         create_export_function(lake_options),
         options,
         rc1_options,
@@ -121,6 +123,7 @@ def prepare(context: JobContext) -> LakeTable:
         is_dry_run=context.is_dry_run,
     )
     job_directory.check_stored_job()
+    context.request = _with_stored_columns(context.request, job_directory.missing_columns)
     request, target_tables = context.request, find_target_tables(context)
     if target_tables is not None:
         target_tables.check_options(context.output_directory, context.file_format)
@@ -133,6 +136,15 @@ def prepare(context: JobContext) -> LakeTable:
         process_splits=create_export_function(lake_options, job_directory.run_number),
     )
     return lake_table
+
+
+def _with_stored_columns(request: ReadRequest, missing_columns: frozenset[str]) -> ReadRequest:
+    """The request with the columns of records that an existing table has: Iceberg's field ids
+    follow from all of them."""
+    if request.columns or not missing_columns:
+        return request
+    columns = (column.name for column in RECORDS_TABLE.leaves)
+    return replace(request, columns=tuple(name for name in columns if name not in missing_columns))
 
 
 def _plan_run(context: JobContext) -> tuple[LakeTable, ReadRequest]:

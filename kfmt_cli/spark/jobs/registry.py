@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.options.common import ALL_REPLICAS_HELP
 
 OptionDecorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Adds an option to a command."""
@@ -68,6 +69,11 @@ _SELECTION_OPTIONS = (
         show_default=True,
     ),
 )
+_ALL_REPLICAS_OPTION = click.option(
+    "--all-replicas",
+    help=ALL_REPLICAS_HELP,
+    is_flag=True,
+)
 _EXPORT_OPTIONS = (
     click.option(
         "--mode",
@@ -95,6 +101,7 @@ _EXPORT_OPTIONS = (
         show_default=True,
     ),
     click.option("--columns", help="Record columns, comma-separated (Parquet only).", default=""),
+    _ALL_REPLICAS_OPTION,
     *_SELECTION_OPTIONS,
 )
 _VERIFY_OPTIONS = (
@@ -136,6 +143,7 @@ JOB_SPECS: list[JobSpec] = [
         "stats",
         "Write sizes, batch fill, codecs and skew by topic, partition and producer.",
         f"{_PACKAGE}.stats:run_job",
+        (_ALL_REPLICAS_OPTION,),
         listing_table="batches",
         prepare_function=f"{_PACKAGE}.stats:prepare",
     ),
@@ -152,7 +160,7 @@ JOB_SPECS: list[JobSpec] = [
         "find",
         "Find records: the segment, batch and byte of each.",
         f"{_PACKAGE}.find_job:run_job",
-        _SELECTION_OPTIONS,
+        (_ALL_REPLICAS_OPTION, *_SELECTION_OPTIONS),
         listing_table="batches",
         prepare_function=f"{_PACKAGE}.find_job:prepare",
     ),

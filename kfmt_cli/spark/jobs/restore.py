@@ -98,7 +98,7 @@ def run_job(context: JobContext) -> JobSummary:
     summary.count_findings()
     summary.lines += _describe_unchanged_batches(partitions, total_counts)
     summary.counts = {"partitions": n_restored_partitions, **asdict(total_counts)}
-    summary.n_errors += total_counts.missing_records + total_counts.damaged
+    summary.n_errors += total_counts.n_errors
     summary.output_paths = [f"{context.output_directory}/{LOG_DIRECTORY_NAME}"]
     return summary
 

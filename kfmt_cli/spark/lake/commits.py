@@ -103,6 +103,14 @@ def publish_manifest(
     write_json_file(f"{_manifest_path(output_directory)}.json", manifest_content)
 
 
+def read_manifest_number(output_directory: str) -> int:
+    """The number of the commit that the manifest describes; 0 without a manifest. Raises
+    InputError."""
+    manifest = read_json_file(f"{_manifest_path(output_directory)}.json")
+    commit_number = manifest.get("commit") if isinstance(manifest, dict) else None
+    return commit_number if isinstance(commit_number, int) else 0
+
+
 def delete_unlisted_parts(output_directory: str, table_commit: TableCommit) -> None:
     """Delete the parts of the manifest that a commit does not list."""
     change_files.delete_unlisted_files(_manifest_path(output_directory), table_commit.parts)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,12 @@ from kfmt_cli.arrow.export.atomic_files import list_file_names, remove_file, wri
 from kfmt_cli.arrow.export.lake_options import ExportedFile
 from kfmt_cli.arrow.export.manifest import manifest_input_row, manifest_output_row
 from kfmt_cli.arrow.export.row_copying import RetainedSplit, copy_retained_rows
-from kfmt_cli.arrow.topic_ids import TopicIdCache
-from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.core.urls import is_local, is_path_or_subpath, strip_file_scheme
+from kfmt_cli.arrow.topic_ids import TopicIdCache, find_known_topic_id
+from kfmt_cli.broker.log_reading.offset_intervals import subtract_intervals
+from kfmt_cli.core.stores import StoredFile
+from kfmt_cli.core.urls import is_local, is_path_or_subpath, path_in_listings, strip_file_scheme
 from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.errors import InputError
-from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.render.style import format_count, format_thousands
@@ -46,59 +46,12 @@ from kfmt_cli.spark.lake.commits import (
     write_commit,
     write_next_manifest,
 )
+from kfmt_cli.spark.lake.removals import ALL_OFFSETS, InputObservations, RemovedOffsets
 from kfmt_cli.spark.lake.table_formats import TargetTables
-from kfmt_cli.spark.split_processing import is_input_unreadable
 
-ALL_ROWS_OFFSET = -1 << 63  # all rows, as all have higher offsets
 APPEND_MODE, SYNC_MODE, REPLACE_MODE = "append", "sync", "replace"
 # The name of an output: its segment, the start of its first split, a hash, a number.
 _OUTPUT_NAME = re.compile(r"(?P<front>.*-\d{12})-[0-9a-f]{12}(?P<end>(-\d{1,11})?\.\w+)")
-SourcePartition = tuple[Any, Any]
-"""Topic id, or topic without one, and partition."""
-
-
-@dataclass(slots=True)
-class InputObservations:
-    """Facts about its inputs that a run collects."""
-
-    has_deleted_inputs: bool = True
-    """Whether the table has rows of inputs that no longer exist."""
-    unreadable_paths: set[str] = field(default_factory=set)
-    """Paths of inputs that could not be read."""
-    offsets_by_partition: dict[SourcePartition, list[tuple[int, int]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    """First and last offsets of the inputs' rows."""
-
-    def add_result(self, split: FileSplit, result: StoredResult) -> None:
-        """Add the result of a split."""
-        if is_input_unreadable(result):
-            self.unreadable_paths.add(split.path)
-        first_offset, last_offset = result.offsets
-        if first_offset is not None and self.has_deleted_inputs:
-            self.offsets_by_partition[_source_partition(result.input)].append(
-                (first_offset, last_offset)
-            )
-
-    def find_min_offset_within(self, result: StoredResult) -> int | None:
-        """The lowest offset of inputs within the offsets of this result's rows; None if no input
-        has one."""
-        first_offset, last_offset = result.offsets
-        if first_offset is None:
-            return None
-        offset_intervals = self.offsets_by_partition.get(_source_partition(result.input), ())
-        return min(
-            (
-                max(interval_start, first_offset)
-                for interval_start, interval_end in offset_intervals
-                if interval_start <= last_offset and first_offset <= interval_end
-            ),
-            default=None,
-        )
-
-
-def _source_partition(source: FieldDict) -> SourcePartition:
-    return source.topic_id or source.topic or source.path, source.partition
 
 
 @dataclass(slots=True)
@@ -118,6 +71,8 @@ class LakeTable:
     """The topic ids of this run's inputs for which the table has other rows, by path."""
     _n_retained_rows: Counter[str] = field(default_factory=Counter)
     """Rows, by table, of inputs that are gone or not part of this run."""
+    _n_truncated_rows: int = 0
+    """Rows of records that are no longer in a log, because it was truncated."""
     _n_retained_inputs: int = 0
     """The number of these inputs."""
     _last_commit: TableCommit = field(default_factory=TableCommit)
@@ -133,10 +88,20 @@ class LakeTable:
         job_directory.run_number = self._last_commit.number + 1
         if not job_directory.is_dry_run:
             self._publish()
+            if commits.read_manifest_number(job_directory.path) != self._last_commit.number:
+                self.write_manifest()  # it may name files that this run deletes
 
     def plan_run(self, request: ReadRequest, all_files: FileSplits) -> None:
-        """Plan the run. all_files: including those that could not be listed."""
-        self.unlistable_paths = tuple(all_files.read_errors)
+        """Plan the run; raises InputError for a path that cannot be read if the run removes the
+        rows of what is not there. all_files: including those that could not be listed."""
+        read_errors = all_files.read_errors
+        self.unlistable_paths = tuple(read_errors)
+        for path in () if self.mode == APPEND_MODE else self.input_paths:
+            if (reason := read_errors.get(path_in_listings(path))) is not None:
+                raise InputError(
+                    f"{path}: {reason}; --mode {self.mode} would remove the rows of its inputs: "
+                    "name paths that can be read, or use --mode append"
+                )
         self.job_directory.plan_splits(request, all_files.readable_splits)
 
     def _iter_stale_results(self) -> Iterator[tuple[str, str, StoredResult]]:
@@ -148,50 +113,46 @@ class LakeTable:
 
     def iter_removed_results(
         self, observations: InputObservations | None = None
-    ) -> Iterator[tuple[str, str, StoredResult, int]]:
-        """The results of which the run removes rows: file group, split name, result, and the first
-        offset removed. observations: None before the run."""
+    ) -> Iterator[tuple[str, str, StoredResult, RemovedOffsets]]:
+        """The results of which the run removes rows: file group, split name, result, and the
+        offsets removed. observations: None before the run."""
         topic_ids = TopicIdCache()
-        unreadable_paths = observations.unreadable_paths if observations is not None else set()
         stale_paths = {result.input.path for *_, result in self._iter_stale_results()}
         self._topic_id_by_path = {
-            split.path: _find_topic_id(topic_ids, split)
+            split.path: find_known_topic_id(topic_ids, split)
             for split in self.job_directory.splits
             if split.start == 0 and split.path in stale_paths
         }
+        if observations is not None:
+            observations.add_unlistable_paths(self.unlistable_paths)
         for file_group, split_name, result in self._iter_stale_results():
-            input_path = result.input.path
-            if input_path in unreadable_paths or _is_below_any(input_path, self.unlistable_paths):
-                continue
-            removal_offset = (
-                self._find_removal_offset(result, observations)
-                if self.is_input_gone(result)
-                else ALL_ROWS_OFFSET
-            )
-            if removal_offset is not None:
-                yield file_group, split_name, result, removal_offset
+            removed_offsets = self._find_removed_offsets(result, observations)
+            if removed_offsets.intervals:
+                yield file_group, split_name, result, removed_offsets
 
-    def _find_removal_offset(
+    def _find_removed_offsets(
         self, result: StoredResult, observations: InputObservations | None
-    ) -> int | None:
-        """The first offset removed of an input outside this run; None if all rows are kept."""
-        if self.mode == REPLACE_MODE:
-            return ALL_ROWS_OFFSET
+    ) -> RemovedOffsets:
+        """The offsets removed of an input that has changed or is not part of this run."""
         source_input = result.input
+        is_unreadable = _is_below_any(source_input.path, self.unlistable_paths) or (
+            observations is not None and source_input.path in observations.unreadable_paths
+        )
+        is_gone = not is_unreadable and self.is_input_gone(result)
+        if not is_unreadable and not is_gone:
+            return RemovedOffsets(ALL_OFFSETS)
         is_other_topic = self.topics and source_input.topic not in self.topics
         if is_other_topic or not _is_below_any(source_input.path, self.input_paths):
-            return None
-        if self.mode == SYNC_MODE:
-            return ALL_ROWS_OFFSET
+            return RemovedOffsets(ALL_OFFSETS if self.mode == REPLACE_MODE else [])
+        is_removed_if_gone = self.mode != APPEND_MODE and (
+            observations is None or observations.is_partition_read(source_input)
+        )
+        if is_gone and is_removed_if_gone:
+            return RemovedOffsets(ALL_OFFSETS)
+        if observations is None:
+            return RemovedOffsets()
         # Other files may have these rows: the partition moved, was compacted or was truncated.
-        lowest_offset = (
-            None if observations is None else observations.find_min_offset_within(result)
-        )
-        return (
-            ALL_ROWS_OFFSET
-            if lowest_offset is not None and lowest_offset <= result.offsets[0]
-            else lowest_offset
-        )
+        return observations.find_removed_offsets(result, is_gone=is_gone)
 
     def is_input_gone(self, result: StoredResult) -> bool:
         """Whether the input of a result is not part of this run, or its path is now a file of
@@ -204,30 +165,35 @@ class LakeTable:
         )
 
     def describe_retained_rows(self) -> list[str]:
-        """A line about the rows in the table that are not from this run; none without such rows."""
+        """Lines about the rows in the table that are not from this run, and about those removed
+        because their log was truncated; none without such rows."""
+        lines: list[str] = []
+        if self._n_truncated_rows:
+            rows_text = format_count(self._n_truncated_rows, "row")
+            lines.append(f"{rows_text} removed, as their logs were truncated before them")
         if not self._n_retained_inputs:
-            return []
+            return lines
         rows_text = ", ".join(
             f"{format_thousands(n)} {table}" for table, n in self._n_retained_rows.items()
         )
         inputs_text = format_count(
             self._n_retained_inputs, "input that is gone", "inputs that are gone"
         )
-        return [f"{rows_text} kept of {inputs_text} or not part of this run"]
+        return [*lines, f"{rows_text} kept of {inputs_text} or not part of this run"]
 
     def commit_run(self, observations: InputObservations) -> None:
         """Make the rows of the run visible, and remove what they replace."""
         job_directory = self.job_directory
-        removal_offsets_by_group: dict[str, dict[str, int]] = {
+        removals_by_group: dict[str, dict[str, RemovedOffsets]] = {
             file_group: {} for file_group in job_directory.stale_splits_by_file
         }
-        for file_group, split_name, _, removal_offset in self.iter_removed_results(observations):
-            removal_offsets_by_group[file_group][split_name] = removal_offset
+        for file_group, split_name, _, removed in self.iter_removed_results(observations):
+            removals_by_group[file_group][split_name] = removed
         for file_group, split_name, result in self._iter_stale_results():
-            if split_name not in removal_offsets_by_group[file_group]:
+            if split_name not in removals_by_group[file_group]:
                 self._n_retained_inputs += 1
                 self._n_retained_rows.update(result.rows)
-        self._drop_partial_reads(observations.unreadable_paths, removal_offsets_by_group)
+        self._drop_partial_reads(observations.unreadable_paths, removals_by_group)
         new_groups = dict.fromkeys(
             [
                 *job_directory.list_result_files(),
@@ -235,10 +201,10 @@ class LakeTable:
             ]
         )
         copied_groups: list[str] = []
-        for file_group, offset_by_split in removal_offsets_by_group.items():
-            if offset_by_split:
+        for file_group, removal_by_split in removals_by_group.items():
+            if removal_by_split:
                 del new_groups[file_group]
-                copied_groups += self._copy_remaining_rows(file_group, offset_by_split)
+                copied_groups += self._copy_remaining_rows(file_group, removal_by_split)
         new_groups |= dict.fromkeys(copied_groups)
         if set(new_groups) != job_directory.committed_result_files:
             self._write_commit(new_groups)
@@ -284,7 +250,9 @@ class LakeTable:
         self._last_commit = next_commit
 
     def _drop_partial_reads(
-        self, unreadable_paths: set[str], removal_offsets_by_group: dict[str, dict[str, int]]
+        self,
+        unreadable_paths: set[str],
+        removals_by_group: dict[str, dict[str, RemovedOffsets]],
     ) -> None:
         """Drop the rows just read from inputs that could not be read to the end, if the table
         already has rows of them."""
@@ -295,42 +263,46 @@ class LakeTable:
         for file_group in job_directory.list_result_files():
             if file_group not in job_directory.committed_result_files:
                 results = job_directory.read_results(file_group)
-                removal_offset_by_split = {
-                    name: ALL_ROWS_OFFSET
+                removals_by_split = {
+                    name: RemovedOffsets(ALL_OFFSETS)
                     for name, result in results.items()
                     if result.input.path in unreadable_paths & stale_paths
                 }
-                removal_offsets_by_group.setdefault(file_group, {}).update(removal_offset_by_split)
+                removals_by_group.setdefault(file_group, {}).update(removals_by_split)
 
     def _copy_remaining_rows(
-        self, file_group: str, offset_by_split: dict[str, int]
+        self, file_group: str, removal_by_split: dict[str, RemovedOffsets]
     ) -> Iterator[str]:
         """Copy the rows of a file group that are kept; yields the new file group, if there is one.
-        offset_by_split: the first offset removed, by split name."""
+        removal_by_split: the offsets removed, by split name."""
         job_directory = self.job_directory
         results = job_directory.read_results(file_group)
         remaining_results = {
             name: StoredResult(result, outputs=[], files=[], rows=dict.fromkeys(result.rows, 0))
             for name, result in results.items()
-            if offset_by_split.get(name) != ALL_ROWS_OFFSET
+            if name not in removal_by_split or not removal_by_split[name].are_all
         }
         if not remaining_results:
             return
-        name_hash = blake2b(
-            repr((file_group, job_directory.run_number, sorted(offset_by_split))).encode(),
-            digest_size=6,
+        removals_text = repr(
+            (
+                file_group,
+                job_directory.run_number,
+                sorted(removal_by_split.items(), key=itemgetter(0)),
+            )
         )
+        name_hash = blake2b(removals_text.encode(), digest_size=6)
         new_index_by_name = {name: i for i, name in enumerate(remaining_results)}
-        retained_splits = {
-            i: RetainedSplit(new_index_by_name[name], offset_by_split.get(name))
-            for i, name in enumerate(results)
-            if name in new_index_by_name
-        }
-        for name in remaining_results.keys() & offset_by_split:
-            remaining_results[name].offsets = [
-                remaining_results[name].offsets[0],
-                offset_by_split[name] - 1,
-            ]
+        retained_splits: dict[int, RetainedSplit] = {}
+        for i, name in enumerate(results):
+            removed = removal_by_split.get(name, RemovedOffsets())
+            if (new_index := new_index_by_name.get(name)) is not None:
+                retained_splits[i] = RetainedSplit(
+                    new_index, removed.intervals, removed.truncated_from
+                )
+        for name in remaining_results.keys() & removal_by_split:
+            rest = remaining_results[name]
+            rest.offsets = _remaining_bounds(rest.offsets, removal_by_split[name])
         copied_files: list[ExportedFile] = []
         for output in job_directory.read_exported_files(file_group):
             new_name = _OUTPUT_NAME.sub(rf"\g<front>-{name_hash.hexdigest()}\g<end>", output.name)
@@ -340,6 +312,11 @@ class LakeTable:
                 output, retained_splits, output_path, staging_directory, new_name, self.file_format
             )
             copied_files += [] if copied_file is None else [copied_file]
+        self._n_truncated_rows += sum(
+            retained_split.n_truncated_rows for retained_split in retained_splits.values()
+        )
+        if not copied_files:
+            return
         results_in_order = list(remaining_results.values())
         for copied_file in copied_files:
             for split_index, _, n_rows in copied_file.spans:
@@ -349,7 +326,8 @@ class LakeTable:
         first_result.outputs = [output.name for output in copied_files]
         first_result.files = [asdict(output) for output in copied_files]
         new_name = f"{file_group.removesuffix('.json')[:200]}-rest-{name_hash.hexdigest()}.json"
-        write_json_file(f"{job_directory.results_directory}/{new_name}", remaining_results)
+        stored_results = _with_partial_splits_undone(remaining_results, removal_by_split)
+        write_json_file(f"{job_directory.results_directory}/{new_name}", stored_results)
         yield new_name
 
     def _output_path(self, output_name: str) -> str:
@@ -405,19 +383,46 @@ class LakeTable:
         if staging_directory != job_directory.path:
             shutil.rmtree(strip_file_scheme(staging_directory), ignore_errors=True)
         for table in LAKE_TABLES if self.target_tables is None else ():
-            with suppress(InputError):  # no such directory
-                for file in iter_files(f"{job_directory.path}/{table}"):
-                    file_name = file.path.rpartition("/")[2]
-                    if _OUTPUT_NAME.fullmatch(file_name) and file_name not in committed_names:
-                        remove_file(file.path)
+            for file in _list_table_files(f"{job_directory.path}/{table}"):
+                file_name = file.path.rpartition("/")[2]
+                if _OUTPUT_NAME.fullmatch(file_name) and file_name not in committed_names:
+                    remove_file(file.path)
 
 
-def _find_topic_id(topic_ids: TopicIdCache, split: FileSplit) -> str | None:
-    """The topic id of a file; None if it is unknown, also because it cannot be read."""
+def _list_table_files(directory: str) -> list[StoredFile]:
+    """The files under a table's directory; none if it does not exist. Raises InputError."""
     try:
-        return topic_ids.find_topic_id(split)
-    except InputError:
-        return None
+        table_files = list(iter_files(directory))
+    except InputError as error:
+        if error.is_missing:
+            return []
+        raise
+    for file in table_files:
+        if file.error:
+            raise InputError(f"{file.path}: {file.error}")
+    return table_files
+
+
+def _with_partial_splits_undone(
+    results: Mapping[str, StoredResult], removal_by_split: Mapping[str, RemovedOffsets]
+) -> dict[str, StoredResult]:
+    """Results by split, under other names where rows were removed: these inputs are not done, and
+    are read again when they can be. The rows may have come from a replica that then is not used."""
+    return {
+        f"{name}-rest" if name in removal_by_split else name: result
+        for name, result in results.items()
+    }
+
+
+def _remaining_bounds(bounds: list[int | None], removed: RemovedOffsets) -> list[int | None]:
+    """The first and last offset of a result's rows without the removed ones."""
+    first_offset, last_offset = bounds
+    if first_offset is None or last_offset is None:
+        return bounds
+    remaining_intervals = subtract_intervals([(first_offset, last_offset)], removed.intervals)
+    if not remaining_intervals:
+        return [None, None]
+    return [remaining_intervals[0][0], remaining_intervals[-1][1]]
 
 
 def _is_below_any(path: str, input_paths: Iterable[str]) -> bool:

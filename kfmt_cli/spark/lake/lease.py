@@ -28,6 +28,7 @@ from kfmt_cli.arrow.export.atomic_files import (
     remove_file,
     write_json_file,
 )
+from kfmt_cli.core.regular_files import open_regular_file
 from kfmt_cli.core.small_objects import (
     ConditionalWriteError,
     read_object_etag,
@@ -102,7 +103,8 @@ def _open_locked_file(path: Path) -> BinaryIO:
     for _ in range(MAX_LOCK_ATTEMPTS):
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):  # the previous owner has just removed it
-            lease_file = path.open("a+b")
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+            lease_file = os.fdopen(open_regular_file(path, flags, follow_links=False), "a+b")
             try:
                 fcntl.flock(lease_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.path.samestat(os.fstat(lease_file.fileno()), path.stat()):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.columns.tables import SplitReadResult, read_table_rows
 from kfmt_cli.arrow.input_files import list_input_files
-from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.arrow.topic_ids import TopicIdCache, read_directory_topic_id
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.directory_listing import list_directory
 from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX
@@ -28,8 +28,9 @@ from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.split_reader import UnreadableInputError
 from kfmt_cli.findings.codes import FILE_SHRANK
 from kfmt_cli.log.selection.selection import Selection
-from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.input_partition import KfmtInputPartition, ReadLimit
 from kfmt_cli.spark.streaming.triggers import segment_end_offsets
+from kfmt_cli.spark.worker import WORKER_LOGGER
 
 SWAP_PAUSES_SECONDS = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
 
@@ -37,22 +38,51 @@ SWAP_PAUSES_SECONDS = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
 def read_stream_partition(
     request: ReadRequest, input_partition: KfmtInputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of an input partition of a stream, each split within its offsets; raises
-    UnreadableInputError for a log that was cleaned while it was read: Spark repeats the task."""
+    """The rows of an input partition of a stream, each split within its limit; raises
+    UnreadableInputError for a log that was cleaned while it was read: Spark repeats the task.
+
+    A log that was truncated since the trigger was planned is read up to the first batch of a later
+    leader epoch; the next trigger finds the loss.
+    """
     topic_ids = TopicIdCache()
-    for split, end_offset in zip(input_partition.splits, input_partition.end_offsets, strict=True):
+    for split, limit in zip(input_partition.splits, input_partition.read_limits, strict=True):
+        end_offset = limit.end_offset
         offset_selection = Selection(
             first_offset=split.base_offset_or_zero, last_offset=end_offset - 1
         )
         selection = request.selection_for(split).intersect(offset_selection)
+        if limit.latest_epoch >= 0:
+            selection = replace(selection, latest_epoch=limit.latest_epoch)
         split_request = replace(request, selection_by_directory={split.directory: selection})
         for current_split in _find_current_splits(request, split, end_offset):
             read_results = [SplitReadResult()]
-            yield from read_table_rows(
+            for rows in read_table_rows(
                 split_request, FileSplits([current_split]), read_results, topic_ids=topic_ids
-            )
+            ):
+                # The id is that of the rows, as a new topic's log cannot have been opened before.
+                if not _has_topic_id(split, limit, input_partition.fails_on_data_loss):
+                    break
+                yield rows
             if any(finding.code is FILE_SHRANK for finding in read_results[0].findings):
                 raise UnreadableInputError(f"{current_split.path}: was cleaned while it was read")
+
+
+def _has_topic_id(split: FileSplit, limit: ReadLimit, fails_on_data_loss: bool) -> bool:
+    """Whether a log still belongs to the topic of the trigger; raises UnreadableInputError, or logs
+    a warning, if it does not."""
+    if limit.topic_id is None or split.topic_id_partition is not None:
+        return True
+    topic_id = read_directory_topic_id(split.directory)
+    if topic_id in (None, limit.topic_id):  # a broker appends only after it has written the id
+        return True
+    message = (
+        f"{split.path}: its topic was recreated before it was read: its topic id was "
+        f"{limit.topic_id} and is now {topic_id}"
+    )
+    if fails_on_data_loss:
+        raise UnreadableInputError(message)
+    WORKER_LOGGER.warning("kfmt: %s", message)
+    return False
 
 
 def _find_current_splits(
@@ -94,7 +124,9 @@ def _list_segments(request: ReadRequest, directory: str) -> list[FileSplit]:
     for pause_seconds in (*SWAP_PAUSES_SECONDS, None):
         try:
             if not has_swap_files(list_directory(directory).files):
-                files = list_input_files(replace(request, paths=(directory,)))
+                files = list_input_files(
+                    replace(request, paths=(directory,), reads_all_replicas=True)
+                )
                 return [
                     file for file in files if file.kind is LOG_KIND and file.base_offset is not None
                 ]

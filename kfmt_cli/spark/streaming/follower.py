@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from kfmt_cli.arrow.input_files import list_input_files, mount_split_files
@@ -23,9 +24,10 @@ from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.split_reader import UnreadableInputError, format_unreadable_input
 from kfmt_cli.log.selection.selection import Selection
-from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.input_partition import KfmtInputPartition, ReadLimit
 from kfmt_cli.spark.streaming.cleaned_logs import has_swap_files
 from kfmt_cli.spark.streaming.log_advance import advance_position
+from kfmt_cli.spark.streaming.loss_messages import iter_loss_messages
 from kfmt_cli.spark.streaming.partition_directories import (
     FollowedPartition,
     LogSignature,
@@ -132,8 +134,11 @@ class StreamFollower:
         if self._caught_up_positions is not None and self._caught_up_positions == checkpoint:
             return dict(checkpoint)
         partitions, resumed_positions = self._resume_partitions(checkpoint, is_listing_current=True)
+        is_deletion_settled = not self.fails_on_data_loss and not self._read_errors
         positions = {
-            key: position.to_checkpoint_fields()
+            key: replace(
+                position, deleted=int(is_deletion_settled or position.deleted)
+            ).to_checkpoint_fields()
             for key, position in resumed_positions.deleted_position_by_key.items()
         }
         next_trigger_key = ""
@@ -197,17 +202,14 @@ class StreamFollower:
         return function()
 
     def find_end_positions(self) -> CheckpointPositions:
-        """The end of each partition's longest copy; raises DataLossError, InputError."""
+        """The end of each partition's newest copy; raises DataLossError, InputError."""
         positions: CheckpointPositions = {}
         for partition_key, partition in self._resume_partitions({})[0].items():
             with self._mount_segments(partition):
-                ends = [
-                    self._segment_end_cache.find_log_end(copy.segments, PartitionPosition())
-                    for copy in partition.directories
-                ]
-            position = max((end.position for end in ends), key=lambda position: position.offset)
-            position = replace(position, first=position.offset)
-            positions[partition_key] = position.to_checkpoint_fields()
+                copy = self._find_newest_directory(partition.directories, PartitionPosition())
+                end = self._segment_end_cache.find_log_end(copy.segments, PartitionPosition())
+            start = replace(end.position, first=end.position.offset)
+            positions[partition_key] = start.to_checkpoint_fields()
         return positions
 
     def last_end_positions(self) -> CheckpointPositions:
@@ -237,12 +239,15 @@ class StreamFollower:
     ) -> list[KfmtInputPartition]:
         partitions, resumed_ends = self._resume_partitions(end_checkpoint)
         resumed_starts = resume_positions(start_checkpoint, partitions)
+        for key, position in resumed_ends.deleted_position_by_key.items():
+            if position.deleted:  # planned with failOnDataLoss=false
+                resumed_starts.deleted_position_by_key.pop(key, None)
         # Up to Spark 4.1, `latest_positions` does not know the start, so losses are found here.
         for loss_message in self._iter_loss_messages(resumed_starts):
             self._report_loss(loss_message)
         splits: list[FileSplit] = []
         selection_by_directory: dict[str, Selection] = {}
-        end_offset_by_path: dict[str, int] = {}
+        limit_by_path: dict[str, ReadLimit] = {}
         for partition_key, end_position in resumed_ends.position_by_key.items():
             start_position = compute_start_position(
                 resumed_starts.position_by_key.get(partition_key), end_position
@@ -260,13 +265,21 @@ class StreamFollower:
                 copy = self._find_readable_directory(partition, start_position, end_position)
                 segments, has_batch = copy.segments, self._is_batch_at
                 splits += iter_splits_between(segments, start_position, end_position, has_batch)
+                latest_epoch = self._segment_end_cache.find_latest_epoch(segments, end_position)
             base_selection = self.request.selection_options.selection
             selection_by_directory |= selections_between(
                 base_selection, segments, start_position.offset, end_position.offset
             )
-            end_offset_by_path |= segment_end_offsets(segments, end_position.offset)
+            limit_by_path |= {
+                path: ReadLimit(end_offset, partition.topic_id, latest_epoch)
+                for path, end_offset in segment_end_offsets(segments, end_position.offset).items()
+            }
         return plan_trigger_partitions(
-            self.request, splits, selection_by_directory, end_offset_by_path
+            self.request,
+            splits,
+            selection_by_directory,
+            limit_by_path,
+            fails_on_data_loss=self.fails_on_data_loss,
         )
 
     # Listings.
@@ -282,7 +295,7 @@ class StreamFollower:
         self._caught_up_positions = None
         files_by_path = self._listing.files_by_path
         try:
-            request = replace(self.request, paths=tuple(files_by_path))
+            request = replace(self.request, paths=tuple(files_by_path), reads_all_replicas=True)
             files = list_input_files(
                 request,
                 list_files=files_by_path.__getitem__,
@@ -344,29 +357,13 @@ class StreamFollower:
         return self._partitions, resumed_positions
 
     def _iter_loss_messages(self, resumed_positions: ResumedPositions) -> Iterator[str]:
-        """Messages about paths that cannot be listed, and about partitions that are missing."""
-        read_errors = self._read_errors
-        if self.request.raises_if_unreadable or not self.fails_on_data_loss:
-            for path, reason in read_errors.items():
-                yield f"{path}: {reason}"
-        else:
-            for path in self.request.paths:
-                if path in read_errors:
-                    yield f"{path}: {read_errors[path]}"
-        for key, old_key in resumed_positions.old_key_by_recreated_key.items():
-            partition, old_topic_id = self._partitions[key], old_key.rpartition("@")[2]
-            offset = resumed_positions.deleted_position_by_key[old_key].offset
-            yield (
-                f"{partition.name} was recreated: its topic id was {old_topic_id} and is now "
-                f"{partition.topic_id}; it had been read up to offset {offset}"
-            )
-        if read_errors and not self.fails_on_data_loss:
-            return
-        for key, position in resumed_positions.deleted_position_by_key.items():
-            if key not in resumed_positions.old_key_by_recreated_key.values():
-                label = format_checkpoint_key(key)
-                message = "its directory is missing; it had been read up to offset"
-                yield f"{label}: {message} {position.offset}"
+        return iter_loss_messages(
+            self.request,
+            self._read_errors,
+            self._partitions,
+            resumed_positions,
+            fails_on_data_loss=self.fails_on_data_loss,
+        )
 
     def _report_loss(self, message: str) -> None:
         """Raise DataLossError, or warn once."""
@@ -411,10 +408,9 @@ class StreamFollower:
         """The copy to read from, and the position to begin at; raises DataLossError."""
         label = format_checkpoint_key(partition.checkpoint_key)
         position = previous_position or PartitionPosition()
-        candidates = partition.directories_from(
-            position.offset if position.is_start_known else None
-        )
-        directory = self._find_longest_directory(candidates, position)
+        start_offset = position.offset if position.is_start_known else None
+        candidates = partition.directories_from(start_offset)
+        directory = self._find_newest_directory(candidates, position)
         if previous_position is None:
             return directory, PartitionPosition.starting_at(directory.first_offset)
         if directory.first_offset > position.offset:
@@ -442,18 +438,21 @@ class StreamFollower:
             )
         return directory, position
 
-    def _find_longest_directory(
+    def _find_newest_directory(
         self, directories: Sequence[PartitionDirectory], position: PartitionPosition
     ) -> PartitionDirectory:
-        """The copy whose log has the largest end."""
+        """The copy whose log has the largest end, unless it ends in an earlier leader epoch than
+        another: then it is a branch that the leader has left."""
         if len(directories) == 1:
             return directories[0]
-        return max(
-            directories,
-            key=lambda copy: (
-                self._segment_end_cache.find_log_end(copy.segments, position).position.offset
-            ),
-        )
+        ends_and_epochs = []
+        for copy in directories:
+            end = self._segment_end_cache.find_log_end(copy.segments, position).position
+            epoch = self._segment_end_cache.find_latest_epoch(copy.segments, end)
+            ends_and_epochs.append((end.offset, epoch, copy))
+        _, epoch_of_longest, longest = max(ends_and_epochs, key=itemgetter(0))
+        is_unknown = epoch_of_longest < 0  # as that of a log without batches
+        return longest if is_unknown else max(ends_and_epochs, key=itemgetter(1, 0))[2]
 
     def _find_divergence(
         self, directory: PartitionDirectory, position: PartitionPosition
@@ -482,7 +481,8 @@ class StreamFollower:
         """The copy to read a trigger from, which may be planned again after a restart; raises
         DataLossError if no copy has all of it."""
         problems = []
-        for directory in partition.directories:
+        newest = self._find_newest_directory(partition.directories, start_position)
+        for directory in sorted(partition.directories, key=lambda copy: copy is not newest):
             if start_position.is_start_known and directory.first_offset > start_position.offset:
                 problems.append(f"the log in {directory.path} begins at {directory.first_offset}")
                 continue

@@ -39,6 +39,8 @@ class PartitionPosition:
     """The offset at which reading of the partition began; -1 for the beginning of its log."""
     restarts: int = 0
     """How often reading continued at another offset than the next one, because data was lost."""
+    deleted: int = 0
+    """1 if the partition was missing in a run with failOnDataLoss=false, which is then settled."""
 
     @property
     def is_start_known(self) -> bool:
@@ -52,7 +54,7 @@ class PartitionPosition:
 
     def to_checkpoint_fields(self) -> dict[str, int]:
         """The position as stored in a checkpoint, without unknown values."""
-        unknown_value_by_name = {"last": -1, "epoch": -1, "first": -1, "restarts": 0}
+        unknown_value_by_name = {"last": -1, "epoch": -1, "first": -1, "restarts": 0, "deleted": 0}
         return {
             name: value
             for name, value in asdict(self).items()
@@ -77,7 +79,11 @@ def resume_positions(
 ) -> ResumedPositions:
     """Find the partition of each position in a checkpoint."""
     resumed_positions = ResumedPositions(
-        {key: PartitionPosition(**checkpoint[key]) for key in partitions if key in checkpoint}
+        {
+            key: PartitionPosition(**{**checkpoint[key], "deleted": 0})
+            for key in partitions
+            if key in checkpoint
+        }
     )
     resumed_positions.deleted_position_by_key = {
         key: PartitionPosition(**fields)
@@ -112,12 +118,11 @@ def resume_positions(
             and old_key not in matching_keys
         ]
         if matching_keys:
-            resumed_positions.position_by_key[key] = max(
-                (
-                    resumed_positions.deleted_position_by_key.pop(old_key)
-                    for old_key in matching_keys
-                ),
-                key=attrgetter("offset"),
+            matching_positions = [
+                resumed_positions.deleted_position_by_key.pop(old_key) for old_key in matching_keys
+            ]
+            resumed_positions.position_by_key[key] = replace(
+                max(matching_positions, key=attrgetter("offset")), deleted=0
             )
         elif same_name_keys:
             resumed_positions.old_key_by_recreated_key[key] = same_name_keys[0]

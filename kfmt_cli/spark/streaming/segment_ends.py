@@ -193,6 +193,15 @@ class SegmentEndCache:
                     return position.epoch
         return self.find_leader_epoch_before(segments, position.offset, position.epoch)
 
+    def find_latest_epoch(
+        self, segments: Sequence[FileSplit], end_position: PartitionPosition
+    ) -> int:
+        """The leader epoch of the last batch before a position; -1 if it is unknown. Raises
+        InputError."""
+        if end_position.epoch >= 0:
+            return end_position.epoch
+        return self.find_leader_epoch_before(segments, end_position.offset)
+
     def find_leader_epoch_before(
         self, segments: Sequence[FileSplit], offset: int, stop_above_epoch: int = UNLIMITED
     ) -> int:

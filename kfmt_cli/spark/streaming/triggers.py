@@ -11,7 +11,7 @@ from kfmt_cli.execution.file_split import FileSplit, group_splits, split_files
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.log.selection.selection import Selection
-from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.input_partition import KfmtInputPartition, ReadLimit
 from kfmt_cli.spark.selections import selections_for_splits
 from kfmt_cli.spark.streaming.partition_directories import GET_BASE_OFFSET
 from kfmt_cli.spark.streaming.positions import PartitionPosition
@@ -21,10 +21,12 @@ def plan_trigger_partitions(
     request: ReadRequest,
     splits: Sequence[FileSplit],
     selection_by_directory: Mapping[str, Selection],
-    end_offset_by_path: Mapping[str, int],
+    limit_by_path: Mapping[str, ReadLimit],
+    *,
+    fails_on_data_loss: bool,
 ) -> list[KfmtInputPartition]:
     """Distribute splits of logs to tasks. selection_by_directory: the selection per directory.
-    end_offset_by_path: see `segment_end_offsets`."""
+    limit_by_path: what is read of each log. fails_on_data_loss: see `KfmtInputPartition`."""
     task_bytes = bytes_per_task(request, FileSplits(splits))
     smaller_splits = (
         smaller_split
@@ -40,7 +42,8 @@ def plan_trigger_partitions(
         KfmtInputPartition(
             task_group,
             selections_for_splits(task_group, selection_by_directory),
-            tuple(end_offset_by_path[split.path] for split in task_group),
+            tuple(limit_by_path[split.path] for split in task_group),
+            fails_on_data_loss,
         )
         for task_group in task_splits
     ]
