@@ -23,6 +23,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.log_opening import open_log
 from kfmt_cli.log.reader import LogReader, ReaderState
+from kfmt_cli.rows.offset_order import in_order_mask
 
 INDEX_AHEAD_BYTES = 32 << 20  # bytes of a file at a URL to read ahead of the view
 FIRST_READ_BYTES = 1 << 16
@@ -151,13 +152,16 @@ class BlockIndex:
         if self.batch_filter:
             rows = batches.select_rows(np.flatnonzero(self.batch_filter.batch_mask(batches)))
         has_rows = len(rows) > 0
+        # A damaged header must not draw the search for an offset to its block.
+        is_in_order = in_order_mask(rows)
+        last_offsets = rows.last_offset[is_in_order] if is_in_order.any() else rows.last_offset
         uncompressed_v2_mask = (batches.compression == 0) & (batches.is_v2 == 1)
         return IndexedBlock(
             self._resume_state,
             next_state.position,
             self.n_rows,
             len(rows),
-            int(rows.last_offset.max()) if has_rows else -1,
+            int(last_offsets.max()) if has_rows else -1,
             int(rows.max_timestamp.max()) if has_rows else -1,
             bool(uncompressed_v2_mask.all()),
             bool(batches.crc_valid.all()) and not block.findings,

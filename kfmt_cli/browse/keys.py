@@ -61,7 +61,9 @@ KEY_BINDINGS: tuple[KeyBinding, ...] = (
     KeyBinding("x", "x", "bytes", "Bytes", "Show or hide the byte pane.", True),
     KeyBinding("t", "t", "tree", "Tree", "Show or hide the tree.", True),
     KeyBinding("F", "F", "follow", "Follow", "Follow a growing file."),
-    KeyBinding("y", "y", "copy", "Copy", "Copy the record as JSON; elsewhere, the command."),
+    KeyBinding(
+        "y", "y", "copy", "Copy", "Copy the record as JSON, a step of the plan, or the command."
+    ),
     KeyBinding("c", "c", "check", "Check", "Check the selected tree node, whatever its size."),
     KeyBinding("d", "d", "dark", "Dark", "Toggle dark and light."),
     KeyBinding("tab", "Tab", "app.focus_next", "Next pane", "Next pane; Shift+Tab: previous pane."),

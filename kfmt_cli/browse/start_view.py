@@ -34,6 +34,7 @@ class _CheckAnswerSink(Sink):
 
     def __init__(self, run: CommandRun) -> None:
         super().__init__(run.sink.streams)
+        self._screen_sink = run.sink
         self.answer_lines: list[str] = []
 
     def add_answer(self, text: str) -> None:
@@ -41,6 +42,7 @@ class _CheckAnswerSink(Sink):
 
     def add_next_steps(self, steps: Sequence[NextStep]) -> None:
         self.answer_lines += step_lines(steps, NO_COLOUR)
+        self._screen_sink.add_next_steps(steps)
 
 
 def _worst_first_sort_key(start_by_shutdown: StartByShutdown) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
@@ -14,6 +14,7 @@ from kfmt_cli.commands.python.command_result import NullHost
 from kfmt_cli.errors import KfmtError, OutputClosed
 from kfmt_cli.render.sinks.sink import DisplayOptions
 from kfmt_cli.render.sinks.table import TableSink
+from kfmt_cli.render.start_lines import NextStep, command_prices
 from kfmt_cli.render.style import COLOUR_THEME, Theme, escape_unprintable
 
 _WRAPPING_CONSOLE = Console(width=80, file=StringIO())
@@ -77,18 +78,35 @@ def wrap_lines(text: str, width: int) -> list[Text | str]:
     return lines
 
 
+class _ScreenSink(TableSink):
+    """Tables of a screen. step_commands: receives the commands of the plan."""
+
+    def __init__(
+        self, host: CapturingHost, shows_findings: bool, step_commands: list[str] | None
+    ) -> None:
+        super().__init__(host, DisplayOptions(shows_findings=shows_findings))
+        self._step_commands = [] if step_commands is None else step_commands
+
+    def add_next_steps(self, steps: Sequence[NextStep]) -> None:
+        self._step_commands += (
+            command for command in command_prices(steps) if not command.startswith("#")
+        )
+        super().add_next_steps(steps)
+
+
 def capture_output(
     command: Callable[[CommandRun], object],
     width: int,
     *,
     shows_findings: bool = False,
     is_cancelled: Callable[[], bool] = lambda: False,
+    step_commands: list[str] | None = None,
 ) -> str:
     """The output of a command on a screen of this width, coloured with escape sequences.
     shows_findings: whether findings are the command's main output. is_cancelled: returns True to
-    cancel."""
+    cancel. step_commands: receives the commands of the plan."""
     host = CapturingHost(width=width, is_cancelled=is_cancelled)
-    run = CommandRun(host, TableSink(host, DisplayOptions(shows_findings=shows_findings)))
+    run = CommandRun(host, _ScreenSink(host, shows_findings, step_commands))
     try:
         command(run)
         run.sink.flush_texts()

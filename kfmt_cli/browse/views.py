@@ -253,11 +253,14 @@ def render_view(
     subject: ViewSubject,
     width: int,
     is_cancelled: Callable[[], bool] = lambda: False,
+    step_commands: list[str] | None = None,
 ) -> str:
-    """The output of a view on a screen of this width, coloured with escape sequences."""
+    """The output of a view on a screen of this width, coloured with escape sequences.
+    step_commands: receives the commands of the plan."""
     return capture_output(
         lambda run: view.show_output(run, subject),
         width,
         shows_findings=view.shows_findings,
         is_cancelled=is_cancelled,
+        step_commands=step_commands,
     )

@@ -12,14 +12,9 @@ from typing import Any
 import click
 
 from kfmt_cli import __version__
-from kfmt_cli.errors import similar_names_question
+from kfmt_cli.cli.help_pages import EXIT_CODES_HELP, HELP_TOPICS, create_help_command, first_page
+from kfmt_cli.errors import unknown_name_question
 
-EXIT_CODES_HELP = (
-    "Exit codes: 0 clean; 1 findings of severity error, or a lookup found nothing; 2 usage error; "
-    "3 an input could not be read, or output not written; 4 Spark could not start (pipeline), or "
-    "kfmt's compiled kernel is incomplete; 130 interrupted. If the output is closed early, as by "
-    "head, the code reflects what was read so far."
-)
 COMMANDS_BY_SECTION = {
     "Look": ("dump", "cat", "state", "hex", "stat", "find", "sql", "txn", "browse", "report"),
     "Why": ("retention", "compaction"),
@@ -31,6 +26,7 @@ COMMANDS_BY_SECTION = {
         *("request-header", "response-header"),
     ),
 }
+HELP_COMMAND = "help"
 # The directories of commands whose names differ from the command's.
 _DIRECTORY_BY_COMMAND = {
     "convert-v0-to-v2": "convert",
@@ -53,6 +49,8 @@ class LazyCommandGroup(click.Group):
         return list(MODULE_BY_COMMAND)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == HELP_COMMAND:
+            return create_help_command(self)
         if cmd_name not in MODULE_BY_COMMAND:
             return None
         from kfmt_cli.cli.click_command import create_command
@@ -66,10 +64,28 @@ class LazyCommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         command_name = args[0]
-        if command_name not in MODULE_BY_COMMAND and not command_name.startswith("-"):
-            question = similar_names_question(command_name, MODULE_BY_COMMAND)
+        if command_name not in (*MODULE_BY_COMMAND, HELP_COMMAND) and command_name[:1] != "-":
+            from kfmt_cli.cli.first_guesses import FIRST_GUESSES
+
+            if hint := FIRST_GUESSES.get(command_name.lower()):
+                ctx.fail(f"no such command: {command_name!r}; {hint}")
+            question = unknown_name_question(command_name, MODULE_BY_COMMAND)
             ctx.fail(f"no such command: {command_name!r}{question}")
         return super().resolve_command(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The first page, which fits a screen."""
+        return first_page(COMMANDS_BY_SECTION)
+
+    def full_help(self, ctx: click.Context) -> str:
+        """The help with every command and all that is common to them."""
+        formatter = ctx.make_formatter()
+        self.format_help(ctx, formatter)
+        for name, text in HELP_TOPICS.items():
+            if text != EXIT_CODES_HELP:
+                with formatter.section(name.capitalize()):
+                    formatter.write_text(text)
+        return formatter.getvalue().rstrip("\n")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, command_names in COMMANDS_BY_SECTION.items():
@@ -130,17 +146,6 @@ def _print_version(ctx: click.Context, _param: click.Parameter, is_requested: bo
 )
 @click.pass_context
 def kfmt(context: click.Context) -> None:
-    """Inspect, check and repair what is really on a Kafka broker's disk.
-
-    \b
-    Start here:
-      kfmt check DIR              is it damaged, will a broker start, what is lost
-      kfmt dump FILE              every field of every batch; --records, --json
-      kfmt stat DIR               sizes and counts per partition
-
-    PATH is a file, a partition directory, a log directory, an archive of one (.tar, .tar.gz, .zip,
-    …), a copy of an Aiven tiered storage bucket, or a path inside any of these. Inputs are never
-    modified.
-    """
+    """Inspect, check and repair what is really on a Kafka broker's disk."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

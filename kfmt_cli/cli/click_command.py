@@ -6,17 +6,27 @@ The help of a command lists its options in titled groups, rarely needed ones las
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import Field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kfmt_cli.cli.help_pages import (
+    SHORT_HELP_KEY,
+    split_help,
+    wants_short_help,
+    write_first_screen,
+)
+from kfmt_cli.cli.option_errors import create_option_error
 from kfmt_cli.core.lazy import import_object
 from kfmt_cli.errors import UsageError
 from kfmt_cli.findings.finding import MAX_LOCATIONS
-from kfmt_cli.options.common import CommonOptions, InputOptions
-from kfmt_cli.options.declaration import iter_parameters
+from kfmt_cli.options.common import CommonOptions, InputOptions, TopicOptions
+from kfmt_cli.options.declaration import deprecation_messages, iter_parameters
 
 if TYPE_CHECKING:
     from kfmt_cli.commands.command_run import CommandRun
@@ -25,14 +35,14 @@ if TYPE_CHECKING:
 OPTION_GROUPS: dict[str, Sequence[str]] = {
     "Selection": (
         *("from_offset", "to_offset", "from_time", "to_time", "key", "value", "header"),
-        *("producer_id", "last", "isolation"),
+        *("producer_id", "last", "isolation", "commit_unknown"),
     ),
     "Keys and values": (
         *("decode", "schemas", "key_format", "key_schema", "value_format", "value_schema"),
     ),
     "Output": (
-        *("all_files", "lists_all", "shows_notes", "wide", "format_", "table", "color"),
-        *("strict", "given_findings"),
+        *("all_files", "lists_all", "shows_notes", "wide", "quiet", "format_", "table", "color"),
+        *("output", "strict", "exit_zero", "baseline", "write_baseline", "given_findings"),
     ),
     "Rarely needed": (
         *("throttle", "layout", "index_interval_bytes", "now", "conf", "traceback", "patience"),
@@ -57,6 +67,42 @@ class GroupedCommand(click.Command):
         super().__init__(*arguments, **settings)
         self.params.sort(key=lambda param: _ORDER_BY_OPTION.get(param.name or "", -1))
         self._write_epilog = write_epilog
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; an unknown option is named with the most similar ones."""
+        ctx.meta[SHORT_HELP_KEY] = wants_short_help(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise create_option_error(self, ctx, error.option_name) from None
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help: usage, examples and options, then the details."""
+        if ctx.meta.get(SHORT_HELP_KEY):
+            write_first_screen(self, ctx, formatter, self._ordered_options(ctx))
+            return
+        summary, examples, details = split_help(self.help or "")
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(summary)
+        if examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in examples))
+        self.format_options(ctx, formatter)
+        if details:
+            # Deeper than options, so that a sentence about one does not look like its entry.
+            with formatter.section("Details"), formatter.indentation():
+                formatter.write_text("\n\n".join(details))
+        self.format_epilog(ctx, formatter)
+
+    def _ordered_options(self, ctx: click.Context) -> list[click.Option]:
+        """The options, --json after the command's own, rare ones last."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        options = [option for option in options if "--help" not in option.opts]
+        own = [option for option in options if option.name not in _TITLE_BY_OPTION]
+        json_flags = [option for option in options if option.opts == ["--json"]]
+        return [*own, *json_flags, *(o for o in options if o not in (*own, *json_flags))]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, a section for each group."""
@@ -99,12 +145,13 @@ def create_command(options_class: type[CommonOptions]) -> click.Command:
             f"{options_class.__module__.removesuffix('options')}command:"
             f"{options_class.__name__.removesuffix('Options')}Command"
         )
-        run = create_run(options)
-        exit_code = command_class(run, options).execute()
-        if exit_code is None:
+        with _open_output_file(options) as output_fd:
+            run = create_run(options, output_fd)
+            exit_code = command_class(run, options).execute()
             run.sink.flush_texts()
-            exit_code = run.output.exit_code
-        return int(exit_code)
+            if run.baseline is not None:
+                run.baseline.finish(lambda text: run.output.write_error(f"kfmt: {text}\n"))
+        return int(run.output.exit_code if exit_code is None else exit_code)
 
     return GroupedCommand(
         spec.name,
@@ -117,8 +164,24 @@ def create_command(options_class: type[CommonOptions]) -> click.Command:
     )
 
 
-def create_run(options: CommonOptions) -> CommandRun:
-    """A run of a command on the process's own streams; raises UsageError."""
+@contextmanager
+def _open_output_file(options: CommonOptions) -> Iterator[int | None]:
+    """Yield the descriptor of the file of --output, which appears at the end of the block; None for
+    standard output. Raises UsageError, OutputError."""
+    if options.output in (None, "-"):
+        yield None
+        return
+    from kfmt_cli.writers.output import open_replacement, require_free_of_broker_files
+
+    path = Path(os.path.realpath(options.output or ""))
+    require_free_of_broker_files(path)
+    with open_replacement(path) as output_fd:
+        yield output_fd
+
+
+def create_run(options: CommonOptions, output_fd: int | None = None) -> CommandRun:
+    """A run of a command on the process's own streams, or with output to a descriptor; raises
+    UsageError."""
     from kfmt_cli.cli.command_output import CommandOutput
     from kfmt_cli.commands.command_run import CommandRun
     from kfmt_cli.render.output_formats import load_sink_class
@@ -135,10 +198,30 @@ def create_run(options: CommonOptions) -> CommandRun:
             raise UsageError(
                 f"--table {options.table}: no such row type; see docs/json.md for all types"
             )
-    output = CommandOutput(options.color, ignores_closed_output=spec.writes_files)
+    baseline = None
+    if options.baseline is not None or options.write_baseline is not None:
+        from kfmt_cli.commands.baseline import Baseline
+
+        baseline = Baseline(
+            options.baseline, options.write_baseline, spec.name, getattr(options, "paths", ())
+        )
+    output = CommandOutput(
+        options.color,
+        ignores_closed_output=spec.writes_files,
+        output_fd=output_fd,
+        ignores_findings=options.exit_zero or options.write_baseline is not None,
+    )
     display_options = replace(options.display_options, shows_findings=spec.shows_findings)
+    if isinstance(options, InputOptions):
+        from kfmt_cli.disk.pasted_input import ON_PASTED
+        from kfmt_cli.disk.topic_filter import TOPIC_PATTERNS
+
+        ON_PASTED.set(lambda message: output.write_error(f"kfmt: {message}"))
+        TOPIC_PATTERNS.set(options.directory_topics if isinstance(options, TopicOptions) else ())
+    for message in deprecation_messages(options):
+        output.write_error(f"kfmt: {message}\n")
     sink = load_sink_class(options.format_)(output, display_options)
     max_findings = options.max_findings
     if sink.is_for_people and not spec.shows_findings and options.given_findings is None:
         max_findings = MAX_LOCATIONS
-    return CommandRun(output, sink, options.counts_warnings, max_findings)
+    return CommandRun(output, sink, options.counts_warnings, max_findings, baseline)

@@ -27,16 +27,26 @@ class CommandOutput:
     """The output of a command. color: auto, always or never.
 
     ignores_closed_output: drop further output once standard output is closed, because the command
-    does more than print. The attribute `exit_code` is the command's exit code so far, also used if
-    the output is closed.
+    does more than print. output_fd: the descriptor of a file to write instead of standard output.
+    ignores_findings: exit with 0 if there are findings. The attribute `exit_code` is the command's
+    exit code so far, also used if the output is closed.
     """
 
-    def __init__(self, color: str = "auto", ignores_closed_output: bool = False) -> None:
+    def __init__(
+        self,
+        color: str = "auto",
+        ignores_closed_output: bool = False,
+        *,
+        output_fd: int | None = None,
+        ignores_findings: bool = False,
+    ) -> None:
         self._ignores_closed_output = ignores_closed_output
+        self._ignores_findings = ignores_findings
         self.exit_code = ExitCode.CLEAN
-        if sys.stdout is None:
+        if sys.stdout is None and output_fd is None:
             raise OutputError(NO_OUTPUT_MESSAGE)
-        self.is_stdout_terminal = sys.stdout.isatty()
+        self._output_fd = output_fd
+        self.is_stdout_terminal = output_fd is None and sys.stdout.isatty()
         self.is_stderr_terminal = sys.stderr.isatty()
         self.theme = self._select_theme(color, self.is_stdout_terminal)
         self.err_theme = self._select_theme(color, self.is_stderr_terminal)
@@ -63,14 +73,16 @@ class CommandOutput:
 
     def raise_exit_code(self, exit_code: ExitCode) -> None:
         """Raise the exit code to this one, unless it is already higher."""
-        self.exit_code = max(self.exit_code, exit_code)
+        if not (self._ignores_findings and exit_code is ExitCode.FINDINGS):
+            self.exit_code = max(self.exit_code, exit_code)
 
     def write(self, data: bytes | memoryview) -> None:
-        """Write bytes to standard output immediately; raises OutputClosed, OutputError."""
+        """Write bytes to the output immediately; raises OutputClosed, OutputError."""
         try:
+            output_fd = sys.stdout.fileno() if self._output_fd is None else self._output_fd
             unwritten_bytes = memoryview(data)
             while unwritten_bytes:
-                unwritten_bytes = unwritten_bytes[os.write(sys.stdout.fileno(), unwritten_bytes) :]
+                unwritten_bytes = unwritten_bytes[os.write(output_fd, unwritten_bytes) :]
         except BrokenPipeError:
             if self._ignores_closed_output:
                 return

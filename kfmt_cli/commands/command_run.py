@@ -8,19 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast
 
-from kfmt_cli.errors import ExitCode, InputError, InputErrorHandler
-from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector, Severity
+from kfmt_cli.core.source import PASTED_NAMES
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.errors import DeletionMessage, ExitCode, InputError, InputErrorHandler
+from kfmt_cli.findings.finding import (
+    MAX_FINDINGS,
+    Finding,
+    FindingCode,
+    FindingCollector,
+    Severity,
+)
 from kfmt_cli.render.sinks.sink import FileHeading, OutputStreams, Sink
 from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.file_result import FileResult, FileResultType, RunSummary
 
 if TYPE_CHECKING:
+    from kfmt_cli.commands.baseline import Baseline
+    from kfmt_cli.disk.kinds.kind import InputFile
+    from kfmt_cli.options.selection import RecordSelectionOptions
     from kfmt_cli.rows.column import RowType
 
 ROWS_PER_CHUNK = 1000  # rows to write together
@@ -91,6 +102,18 @@ def cached_for_run(function: Callable[_Parameters, _Result]) -> Callable[_Parame
     return cast("Callable[_Parameters, _Result]", cached_function)
 
 
+def _format_deletion(path: str) -> str:
+    """The message about a file that was deleted; the same for all files of a segment."""
+    directory, _, file_name = path.rpartition("/")
+    from kfmt_cli.disk.kinds import classify_name
+    from kfmt_cli.disk.kinds.kind import FileLevel
+
+    kind, base_offset, _ = classify_name(file_name)
+    if base_offset is not None and kind.level is FileLevel.SEGMENT:
+        return f"{format_display_name(directory)}: no segment {base_offset}"
+    return f"{format_display_name(path)}: No such file or directory"
+
+
 @dataclass(slots=True)
 class CommandRun:
     """One run of a command."""
@@ -101,8 +124,12 @@ class CommandRun:
     """Count warnings as errors."""
     max_findings: int = MAX_FINDINGS
     """Limit of findings shown per kind and file."""
+    baseline: Baseline | None = None
+    """Known findings, which are neither shown nor counted."""
     summary: RunSummary = field(default_factory=lambda: RunSummary(FileResultType((), {})))
     _reported_messages: set[str] = field(default_factory=set)
+    _known_codes: list[FindingCode] = field(default_factory=list)
+    """Of the known findings since the last result."""
 
     def __post_init__(self) -> None:
         for clear_cache in _cache_clear_functions:
@@ -128,15 +155,24 @@ class CommandRun:
     def handle_event(self, event: RunEvent) -> None:
         """Count and show an event of a task."""
         if isinstance(event, Finding):
+            if self.is_known(event):
+                self._known_codes.append(event.code)
+                return
             self.count_finding(event)
-            self.sink.write_finding(event)
+            self._write_finding(event)
         elif isinstance(event, FileResult):
             self._handle_result(event)
         else:
-            self.report_input_error(str(event))
+            self.report_input_error(event)
+
+    def is_known(self, finding: Finding) -> bool:
+        """Whether a finding is in the baseline."""
+        return self.baseline is not None and self.baseline.is_known(finding)
 
     def count_finding(self, finding: Finding) -> None:
-        """Count a finding for the exit code."""
+        """Count a finding for the exit code and a new baseline."""
+        if self.baseline is not None:
+            self.baseline.add_finding(finding)
         severity = finding.code.severity
         self._update_exit_code(severity is Severity.ERROR, severity is Severity.WARNING)
 
@@ -145,10 +181,13 @@ class CommandRun:
             self.output.raise_exit_code(ExitCode.FINDINGS)
 
     def _handle_result(self, result: FileResult) -> None:
+        for code in self._known_codes:
+            result.count_findings(code, -1)
+        self._known_codes.clear()
         self._update_exit_code(result.errors, result.warnings)
         self.summary.add_result(result)
         self.report_suppressed_findings(result.file, result.findings)
-        if not result.is_partial:
+        if not result.is_partial or self.sink.has_only_findings:
             self.sink.write_result(result)
 
     def report_findings(self, findings: Iterable[Finding], collector: FindingCollector) -> None:
@@ -156,7 +195,14 @@ class CommandRun:
         for finding in findings:
             self.count_finding(finding)
             if collector.count_and_admit(finding):
-                self.sink.write_finding(finding)
+                self._write_finding(finding)
+
+    def _write_finding(self, finding: Finding) -> None:
+        """Show a finding; without what a broker does about it if the bytes are not on its disk."""
+        if finding.file in PASTED_NAMES:
+            code = replace(finding.code, after_crash=None, after_clean_shutdown=None, advice=None)
+            finding = replace(finding, code=code)
+        self.sink.write_finding(finding)
 
     def write_rows(
         self,
@@ -193,18 +239,29 @@ class CommandRun:
         for code, n_suppressed in collector.iter_suppressed_counts():
             self.sink.write_suppressed(display_name, code, n_suppressed)
 
-    def report_input_error(self, message: str) -> None:
-        """Count and report an unreadable input, once: a command may read it more than once."""
+    def report_input_error(self, error: InputError | str) -> None:
+        """Count and report an unreadable input, once: a command may read it more than once. A file
+        that was deleted after it was listed is only a note, for all files of a segment."""
+        message: str = error.args[0] if isinstance(error, InputError) else error
+        is_deleted = isinstance(message, DeletionMessage)
+        from kfmt_cli.disk.changes import was_deleted_meanwhile
+
+        if isinstance(error, InputError) and was_deleted_meanwhile(error):
+            message, is_deleted = _format_deletion(error.file), True
         if message in self._reported_messages:
             return
         self._reported_messages.add(message)
+        if is_deleted:
+            note = "deleted while kfmt was reading"
+            self.sink.write_to_stderr(f"{escape_unprintable(message)} ({note})\n")
+            return
         self.summary.n_unread_inputs += 1
         self.output.raise_exit_code(ExitCode.UNREADABLE)
         self.sink.write_to_stderr(f"kfmt: {escape_unprintable(message)}\n")
 
     def catch_input_errors(self) -> InputErrorHandler:
         """Report an input that cannot be read, and continue after the block."""
-        return InputErrorHandler(lambda error: self.report_input_error(str(error)))
+        return InputErrorHandler(self.report_input_error)
 
     def report_leftovers(self, paths: Iterable[Path]) -> None:
         """Report removed leftovers of killed runs."""
@@ -212,9 +269,20 @@ class CommandRun:
             note = "leftover of an interrupted run, removed"
             self.sink.write_to_stderr(f"{escape_unprintable(str(path))}: {note}\n")
 
+    def report_empty_answer(
+        self, logs: Sequence[InputFile], options: RecordSelectionOptions
+    ) -> None:
+        """Say what some logs have where a selection of their records is empty."""
+        from kfmt_cli.commands.empty_answers import describe_empty_answer
+
+        if text := describe_empty_answer(logs, options):
+            self.sink.write_to_stderr(f"kfmt: {text}\n")
+
     def finish(self) -> ExitCode:
         """Show the summary; returns the exit code."""
         exit_code = self.summary.exit_code = self.output.exit_code
+        if self.baseline is not None:
+            self.summary.n_known_findings = self.baseline.n_known
         self.sink.write_summary(self.summary)
         self.sink.flush_texts()
         return exit_code

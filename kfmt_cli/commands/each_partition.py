@@ -13,7 +13,7 @@ from kfmt_cli.broker.start.checkpoints import (
     CheckpointNumberError,
     read_checkpoint_offsets,
 )
-from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.checks.log.checker import iter_checked_blocks
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.core.urls import format_display_name
@@ -63,17 +63,20 @@ class LogStartReporter:
     ) -> None:
         """Note the offsets from `first_offset` up to the log start offset of the partition in a
         directory; reports a checkpoint that cannot be read. partition_label: name for display."""
-        topic, partition_index = parse_topic_partition(directory.name)
-        if topic is None:
-            return
-        log_start_offset = self._read_log_starts(directory.parent / LOG_START_CHECKPOINT).get(
-            (topic, partition_index or 0), 0
-        )
+        log_start_offset = self.log_start_offset(directory)
         if log_start_offset > first_offset:
             message = f"consumers cannot read offsets {first_offset}–{log_start_offset - 1}"
             self._run.sink.write_to_stderr(
                 f"{partition_label}: {message}: log start offset {log_start_offset}\n"
             )
+
+    def log_start_offset(self, directory: Path) -> int:
+        """The log start offset of a partition directory by the checkpoint, 0 without one."""
+        topic, partition_index = parse_topic_partition(directory.name)
+        if topic is None:
+            return 0
+        log_starts = self._read_log_starts(directory.parent / LOG_START_CHECKPOINT)
+        return log_starts.get((topic, partition_index or 0), 0)
 
     def _read_log_starts(self, checkpoint_path: Path) -> dict[tuple[str, int], int]:
         """The log start offsets in a checkpoint; none if it is missing or unreadable."""
@@ -141,6 +144,5 @@ def show_read_progress(run: CommandRun, logs: Iterable[InputFile]) -> Iterator[N
 def iter_log_blocks(logs: Sequence[InputFile]) -> Iterator[tuple[InputFile, Block]]:
     """The batches of a partition's logs, block by block, each with its log; raises InputError."""
     for file in logs:
-        with open_checked_log(file, read_ahead=True) as log:
-            for block in log.blocks:
-                yield file, block
+        for block in iter_checked_blocks(file):
+            yield file, block

@@ -2,31 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kfmt_cli.broker.log_reading.log_end import read_last_records_offset
-from kfmt_cli.broker.transactions.transactions import read_committed_records
 from kfmt_cli.commands.each_partition import iter_log_blocks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.input_paths import InputPath
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.render.style import escape_unprintable, format_count, format_first_ranges
+
+MAX_SHOWN_RANGES = 10  # of offsets in a note
 
 
 def resolve_selection(
     selection_options: SelectionOptions,
     logs: Sequence[InputFile],
     decompression_limit: DecompressionLimit,
+    on_note: Callable[[str], None],
+    user_paths: Sequence[InputPath | str],
 ) -> Selection:
     """The selection for a partition; raises InputError, also if its logs are needed first and one
-    is a pipe, which can be read only once."""
-    for log in logs if selection_options.needs_logs else ():
+    is a pipe, which can be read only once.
+
+    on_note: receives a line about transactions of which damage hides how they ended. user_paths:
+    where coordinators' logs may be that show it, besides the log directory.
+    """
+    if not selection_options.needs_logs:
+        return selection_options.selection
+    from kfmt_cli.broker.log_reading.log_end import read_last_records_offset
+    from kfmt_cli.broker.transactions.transactions import read_committed_records
+
+    for log in logs:
         if Path(log.path).is_fifo():
             raise InputError(f"{log.name}: a pipe can be read only once")
-    return selection_options.create_partition_selection(
+    selection = selection_options.create_partition_selection(
         lambda n_records, selection: read_last_records_offset(
             logs, n_records, selection, decompression_limit
         ),
-        lambda: read_committed_records(block for _, block in iter_log_blocks(logs)),
+        lambda: read_committed_records(
+            logs,
+            (block for _, block in iter_log_blocks(logs)),
+            user_paths=user_paths,
+            commits_unknown=selection_options.commits_unknown,
+        ),
+    )
+    if selection.committed is not None and selection.committed.unknown_transactions:
+        on_note(
+            format_unknown_transactions(
+                logs, selection.committed.unknown_transactions, selection_options.commits_unknown
+            )
+        )
+    return selection
+
+
+def format_unknown_transactions(
+    logs: Sequence[InputFile], transactions: Sequence[tuple[int, int, int]], commits_unknown: bool
+) -> str:
+    """A line about transactions whose outcome is unknown: producer id, first and last offset."""
+    directory = logs[0].name.rpartition("/")[0] or logs[0].name
+    effect_text = (
+        "their records count as committed (--commit-unknown)"
+        if commits_unknown
+        else "their records count as aborted; --commit-unknown counts them as committed"
+    )
+    return (
+        f"{escape_unprintable(directory)}: {format_hidden_ends(transactions)}, and neither the "
+        f"files next to the logs nor a coordinator's log show it: {effect_text}\n"
+    )
+
+
+def format_hidden_ends(transactions: Sequence[tuple[int, int, int]]) -> str:
+    """A clause about the same transactions."""
+    ranges = sorted((first, last) for _, first, last in transactions)
+    return (
+        f"damage hides how {format_count(len(transactions), 'transaction')} ended (offsets "
+        f"{format_first_ranges(ranges, MAX_SHOWN_RANGES)})"
     )

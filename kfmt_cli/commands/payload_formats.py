@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kfmt_cli.commands.registry_schemas import find_registry_near, read_registry
 from kfmt_cli.errors import unknown_name_error
 from kfmt_cli.options.payload_options import DecodeOptions, PayloadOptions
 from kfmt_cli.topics.payloads import (
@@ -53,6 +52,8 @@ def _payload_declaration(
     schema_file, _, message_name = (schema_reference or "").partition(":")
     schema_directory, registry = schemas_path, None
     if format_ == REGISTRY_FORMAT:
+        from kfmt_cli.commands.registry_schemas import find_registry_near, read_registry
+
         registry = (
             find_registry_near(paths) if schemas_path is None else read_registry(str(schemas_path))
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.metadata.meta_properties import read_meta_properties
 from kfmt_cli.broker.metadata.metadata_replay import replay_undamaged_metadata
 from kfmt_cli.broker.start.directory import LogDirectory, load_log_directory
 from kfmt_cli.broker.topic_settings import (
@@ -19,12 +20,17 @@ from kfmt_cli.broker.topic_settings import (
 from kfmt_cli.commands.command_run import cached_for_run
 from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.disk.directory_listing import list_directory
-from kfmt_cli.disk.file_access import is_directory
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import classify_file, list_directory
+from kfmt_cli.disk.file_access import is_directory, read_whole_file
 from kfmt_cli.disk.file_names import parse_topic_partition, partition_directory
-from kfmt_cli.disk.kinds.properties import decode_java_properties, parse_java_properties
+from kfmt_cli.disk.kinds.properties import (
+    MAX_PROPERTIES_BYTES,
+    decode_java_properties,
+    parse_java_properties,
+)
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.errors import InputError, UsageError, unknown_name_error
+from kfmt_cli.errors import InputError, InputErrorHandler, UsageError, unknown_name_error
 from kfmt_cli.rows.types.state_rows import CONFIG_ROW
 from kfmt_cli.topics import CLUSTER_METADATA
 
@@ -137,9 +143,9 @@ def read_properties(path: Path, *, has_secrets: bool = False) -> dict[str, str]:
         raise UsageError(f"{path} byte {position}: {'malformed' if has_secrets else problem}")
 
     try:
-        properties_text = decode_java_properties(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        properties_text = decode_java_properties(read_whole_file(str(path), MAX_PROPERTIES_BYTES))
+    except InputError as error:
+        raise UsageError(str(error)) from error
     return {
         name: str(value)
         for _, name, value in parse_java_properties(properties_text, raise_malformed)
@@ -159,6 +165,15 @@ def is_topic_compacted(topic: str | None, log_directory: Path) -> bool | None:
     ):
         return None
     return TopicSettingsResolver().topic_settings(topic, log_directory).has_compact_policy
+
+
+def is_topic_remote(topic: str, log_directories: Iterable[Path]) -> bool:
+    """Whether a topic has remote storage, from the metadata log in one of some log directories;
+    False without one. Raises InputError."""
+    return any(
+        _read_topic_properties(log_directory).get(topic, {}).get("remote.storage.enable") == "true"
+        for log_directory in log_directories
+    )
 
 
 def read_index_interval_bytes(partition_path: Path) -> int:
@@ -188,7 +203,10 @@ class _MetadataConfigs:
     """The settings in a metadata log."""
 
     properties_by_topic: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Settings by topic; cluster-wide broker defaults under an empty name."""
+    """Settings by topic; those of the broker under an empty name, its own before the cluster-wide.
+
+    Source: `org.apache.kafka.server.config.DynamicBrokerConfig`.
+    """
     read_errors: list[InputError] = field(default_factory=list)
     """Errors about files of the log that could not be read."""
     damage_errors: list[InputError] = field(default_factory=list)
@@ -210,12 +228,21 @@ def _load_metadata_configs(log_directory: Path) -> _MetadataConfigs:
     replay = replay_undamaged_metadata(
         directory_listing, configs.read_errors, configs.damage_errors
     )
+    broker_properties: dict[str, dict[str, str]] = {}
     for row in replay.sorted_rows()[CONFIG_ROW].values():
         config = FieldDict(zip(CONFIG_ROW.member_names, row, strict=True))
-        default_topic = "" if config.resource_type == "BROKER" and not config.resource else None
-        topic_or_default = config.resource if config.resource_type == "TOPIC" else default_topic
-        if topic_or_default is not None and config.value is not None:
-            configs.properties_by_topic.setdefault(str(topic_or_default), {})[str(config.name)] = (
-                str(config.value)
+        properties_by_resource = {
+            "TOPIC": configs.properties_by_topic,
+            "BROKER": broker_properties,
+        }.get(str(config.resource_type))
+        if properties_by_resource is not None and config.value is not None:
+            properties_by_resource.setdefault(str(config.resource), {})[str(config.name)] = str(
+                config.value
             )
+    configs.properties_by_topic[""] = broker_properties.pop("", {})
+    if broker_properties:
+        with InputErrorHandler(configs.read_errors.append):
+            path = f"{log_directory}/meta.properties"
+            identity = read_meta_properties(classify_file(path, format_display_name(path)))
+            configs.properties_by_topic[""] |= broker_properties.get(str(identity.node_id), {})
     return configs

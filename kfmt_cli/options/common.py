@@ -28,6 +28,7 @@ from kfmt_cli.options.parameter_types import (
     KafkaVersionType,
     TimeType,
     parse_input_path,
+    parse_literal_path,
 )
 from kfmt_cli.render.output_formats import OUTPUT_FORMATS, OutputFormat
 
@@ -35,6 +36,15 @@ if TYPE_CHECKING:
     from kfmt_cli.broker.version import PredictedVersion
     from kfmt_cli.core.codecs.decompress import DecompressionLimit
     from kfmt_cli.render.sinks.sink import DisplayOptions
+
+
+MAX_BASELINE_FINDINGS = 10_000  # of a kind in a file, to write them down or recognise them
+FINDING_OPTIONS = (
+    *("lists_all", "shows_notes", "wide", "quiet", "color", "output", "strict"),
+    *("exit_zero", "baseline", "write_baseline", "given_findings", "jobs", "max_decompressed"),
+)
+"""The common options of commands whose result is findings."""
+ALL_REPLICAS_HELP = "Read every replica of a partition, instead of each record once."
 
 
 def format_option(formats: list[OutputFormat]) -> Any:
@@ -59,6 +69,16 @@ def format_option(formats: list[OutputFormat]) -> Any:
 
     default_format = next(format_.name for format_ in formats if not format_.description)
     return declare_field([create_format_option, create_json_flag], default_format)
+
+
+def topic_filter_option() -> tuple[str, ...]:
+    """Declare --topic as a filter."""
+    return option(
+        "--topic",
+        default=(),
+        metavar="NAME",
+        help="Only this topic; may be repeated, and have * and ?.",
+    )
 
 
 @options_class
@@ -93,6 +113,31 @@ class CommonOptions:
     shows_notes: bool = option(
         "--notes", default=False, help="Show notes in full instead of only counting them."
     )
+    quiet: bool = option(
+        *("-q", "--quiet"),
+        default=False,
+        help="In the table and for GitHub, print only errors and warnings.",
+    )
+    exit_zero: bool = option(default=False, help="Exit with 0 even if there are findings.")
+    output: str | None = option(
+        *("-o", "--output"),
+        default=None,
+        metavar="FILE",
+        type=parse_literal_path,
+        help="Write to FILE, completely or not at all, instead of standard output.",
+    )
+    baseline: str | None = option(
+        default=None,
+        metavar="FILE",
+        type=parse_literal_path,
+        help="Neither show nor count the findings in FILE, which --write-baseline wrote.",
+    )
+    write_baseline: str | None = option(
+        default=None,
+        metavar="FILE",
+        type=parse_literal_path,
+        help="Write the findings to FILE, for later runs with --baseline; exit with 0.",
+    )
     jobs: int | None = option(
         default=None,
         type=click.IntRange(min=1),
@@ -121,7 +166,10 @@ class CommonOptions:
     @property
     def max_findings(self) -> int:
         """Limit of findings kept per kind and file."""
-        return MAX_FINDINGS if self.given_findings is None else self.given_findings
+        if self.given_findings is not None:
+            return self.given_findings
+        has_baseline = self.baseline is not None or self.write_baseline is not None
+        return MAX_BASELINE_FINDINGS if has_baseline else MAX_FINDINGS
 
     @property
     def counts_warnings(self) -> bool:
@@ -138,6 +186,7 @@ class CommonOptions:
             table=self.table or "",
             lists_all=self.lists_all,
             shows_notes=self.shows_notes,
+            quiet=self.quiet,
             max_locations=self.given_findings or MAX_LOCATIONS,
         )
 
@@ -155,11 +204,28 @@ class InputOptions(CommonOptions):
 
 
 @options_class
+class TopicOptions(InputOptions):
+    """Options of commands that read only some topics of a log directory."""
+
+    topic: tuple[str, ...] = topic_filter_option()
+
+    @property
+    def directory_topics(self) -> tuple[str, ...]:
+        """The topics whose directories are read, as patterns; empty for all."""
+        return self.topic
+
+
+@options_class
 class PathsOptions(InputOptions):
     """Options of commands that take PATH…: files, partition directories, log directories, or - for
     standard input."""
 
     paths: tuple[str, ...] = argument("PATH...", nargs=-1, type=parse_input_path)
+
+
+@options_class
+class TopicFilterOptions(TopicOptions, PathsOptions):
+    """Options of commands that take PATH… and read only some topics."""
 
 
 @options_class
@@ -170,7 +236,7 @@ class OptionalPathsOptions(InputOptions):
 
 
 @options_class
-class TopicSettingsOptions(PathsOptions):
+class TopicSettingsOptions(TopicFilterOptions):
     """Options of commands that depend on topic settings, some of which are options."""
 
     other_settings: Mapping[str, object] = field(default_factory=dict)
@@ -198,6 +264,7 @@ def kafka_version_option() -> str | None:
     return option(
         "--kafka-version",
         default=None,
+        envvar="KFMT_KAFKA_VERSION",
         type=KafkaVersionType([version.name for version in KAFKA_VERSIONS]),
         help="The broker's version, for predictions. [default: metadata.version in the metadata "
         f"log, {OLDEST_VERSION.name} without one]",
@@ -219,10 +286,12 @@ def all_files_option() -> bool:
     return option("--all", default=False, help="In the table, also list empty files.")
 
 
-def topic_option() -> str | None:
-    """Declare --topic for the decoder."""
+def decoder_topic_option() -> str | None:
+    """Declare --as-topic for the decoder."""
     return option(
+        "--as-topic",
         default=None,
+        metavar="TOPIC",
         shell_complete=completion.complete_topics,
         help="Topic name, if the directory is named differently; selects the decoder.",
     )

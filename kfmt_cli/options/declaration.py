@@ -23,6 +23,7 @@ else:  # for mypy only
 
 T = TypeVar("T")
 PARAMETERS_KEY = "parameters"
+REPLACEMENT_KEY = "replacement"
 CreateParameter = Callable[[str, Any], click.Parameter]
 """Creates a parameter for a field with a name and a default."""
 
@@ -65,6 +66,33 @@ def argument(metavar: str, *, default: Any = MISSING, **settings: Any) -> Any:
         )
 
     return declare_field([create_argument], default)
+
+
+def deprecated(name: str, *, use: str, default: T, **settings: Any) -> T:
+    """Declare a former spelling of an option, which works with a warning for one release.
+
+    use: the option that replaces it. settings: as for `option`.
+    """
+    settings = {"hidden": True, "help": f"The former spelling of {use}."} | settings
+    former_option: Any = option(name, default=default, **settings)
+    metadata = {**former_option.metadata, REPLACEMENT_KEY: (name, use)}
+    former_field: T = field(default=default, metadata=metadata)
+    return former_field
+
+
+def deprecation_messages(options: Any) -> list[str]:
+    """A message for each former spelling among the parameters that were given."""
+    replacements = [
+        field_.metadata[REPLACEMENT_KEY]
+        for field_ in fields(options)
+        if REPLACEMENT_KEY in field_.metadata and getattr(options, field_.name) != field_.default
+    ]
+    return [deprecation_message(name, use) for name, use in replacements]
+
+
+def deprecation_message(name: str, use: str) -> str:
+    """The warning about a former spelling."""
+    return f"{name} is now {use}; the former spelling works in this release only"
 
 
 def declare_field(creators: list[CreateParameter], default: Any = MISSING) -> Any:

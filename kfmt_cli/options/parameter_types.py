@@ -61,10 +61,11 @@ class TimeType(_IntType):
 
 
 def parse_input_path(path: str) -> str:
-    """A path or URL to read, without its credentials."""
+    """A path or URL to read, without its credentials; pasted bytes as they are."""
     from kfmt_cli.core.credentials import strip_credentials
+    from kfmt_cli.core.pasted_bytes import is_pasted_text
 
-    return normalize_path(strip_credentials(path))
+    return path if is_pasted_text(path) else normalize_path(strip_credentials(path))
 
 
 def parse_literal_path(path: str) -> str:

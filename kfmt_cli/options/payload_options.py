@@ -51,8 +51,10 @@ class PayloadOptions:
         default=None,
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="For confluent: a directory with ID.avsc, ID.desc or ID.json files, or a _schemas "
-        "topic. [default: the _schemas topic in the same log directory as PATH]",
+        envvar="KFMT_SCHEMAS",
+        help="For confluent: a directory with ID.avsc, ID.desc or ID.json files, a _schemas topic, "
+        "or .json files with a registry's answers, such as to GET /schemas. [default: the _schemas "
+        "topic in the same log directory as PATH]",
     )
     key_format: str | None = _format_option("key")
     key_schema: str | None = _schema_option("key")

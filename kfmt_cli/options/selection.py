@@ -54,6 +54,15 @@ class BoundsOptions:
         return Selection(self.from_offset, self.to_offset, from_ms, to_ms)
 
 
+def commit_unknown_option() -> bool:
+    """--commit-unknown."""
+    return option(
+        default=False,
+        help="Transactions of which damage hides how they ended count as committed, not as "
+        "aborted.",
+    )
+
+
 @options_class
 class RecordSelectionOptions(BoundsOptions):
     """Options for offsets, times, keys, values, headers and producers."""
@@ -88,6 +97,7 @@ class RecordSelectionOptions(BoundsOptions):
         type=click.Choice(["read_uncommitted", READ_COMMITTED]),
         help="read_committed: skip aborted transactions, and stop at the first open one.",
     )
+    commit_unknown: bool = commit_unknown_option()
 
     @cached_property
     def selection_options(self) -> SelectionOptions:
@@ -101,6 +111,7 @@ class RecordSelectionOptions(BoundsOptions):
             replace(bounds, record_filter=record_filter),
             self.last,
             self.isolation == READ_COMMITTED,
+            commits_unknown=self.commit_unknown,
         )
 
 

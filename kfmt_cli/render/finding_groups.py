@@ -40,6 +40,8 @@ class FindingGroups:
     """Number of locations shown per kind."""
     shows_notes: bool = False
     """Show notes like other findings instead of only counting them."""
+    counts_notes: bool = True
+    """Show the number of notes if they are not shown."""
     _group_by_code_name: dict[str, _FindingGroup] = field(default_factory=dict)
 
     def add_finding(self, finding: Finding) -> None:
@@ -82,13 +84,14 @@ class FindingGroups:
             yield from _group_lines(
                 group, theme, width, shows_consequences=len(listed_groups) <= MAX_EXPLAINED_KINDS
             )
-        if len(listed_groups) > MAX_EXPLAINED_KINDS:
+        has_consequences = any(group.consequences for group in listed_groups)
+        if len(listed_groups) > MAX_EXPLAINED_KINDS and has_consequences:
             first_code = listed_groups[0].code.name
             explain_text = (
                 f"run kfmt explain {first_code} for the effect on a broker and what to do"
             )
             yield theme.paint("dim", explain_text) + "\n"
-        if note_groups and not self.shows_notes:
+        if note_groups and self.counts_notes and not self.shows_notes:
             yield from _note_count_lines(note_groups, theme, width)
 
 

@@ -28,12 +28,16 @@ OUTPUT_FORMATS: list[OutputFormat] = [
     OutputFormat("json", "JSON Lines", f"{_SINKS_PACKAGE}.json:JsonSink"),
     OutputFormat("csv", "CSV", f"{_SINKS_PACKAGE}.csv:CsvSink"),
 ]
-# Formats of commands that report only findings.
-REPORT_FORMATS: list[OutputFormat] = [
-    *(format_ for format_ in OUTPUT_FORMATS if format_.name != "csv"),
+# Formats for findings only.
+FINDING_FORMATS: list[OutputFormat] = [
     OutputFormat("junit", "JUnit XML", f"{_SINKS_PACKAGE}.junit:JUnitSink"),
     OutputFormat("sarif", "SARIF", f"{_SINKS_PACKAGE}.sarif:SarifSink"),
     OutputFormat("github", "GitHub annotations", f"{_SINKS_PACKAGE}.github:GitHubSink"),
+]
+# Formats of commands that report only findings.
+REPORT_FORMATS: list[OutputFormat] = [
+    *(format_ for format_ in OUTPUT_FORMATS if format_.name != "csv"),
+    *FINDING_FORMATS,
 ]
 
 
@@ -41,7 +45,7 @@ def load_sink_class(format_name: str) -> type[Sink]:
     """The class that writes the format of this name."""
     output_format = next(
         known_format
-        for known_format in (*OUTPUT_FORMATS, *REPORT_FORMATS)
+        for known_format in (*OUTPUT_FORMATS, *FINDING_FORMATS)
         if known_format.name == format_name
     )
     sink_type: type[Sink] = import_object(output_format.sink_path)

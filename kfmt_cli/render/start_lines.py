@@ -174,6 +174,16 @@ class NextStep:
     """The command for all partitions of the log directory at once."""
     joint_price: str = ""
     """The total cost of the joint command."""
+    order: int = 0
+    """Its place in the plan, from 1."""
+    reads: int = 0
+    """Number of bytes that it reads."""
+    loses: int = 0
+    """Number of records that the start after it loses, and would not lose without it."""
+    hides: int = 0
+    """Number of records that read_committed consumers do not receive then, and would without it."""
+    mends: frozenset[str] = frozenset()
+    """The files and directories whose problem it solves."""
 
 
 def command_prices(steps: Sequence[NextStep]) -> dict[str, str]:
@@ -223,6 +233,11 @@ def _describe_changes(start: PredictedStart) -> list[str]:
     if unreachable_intervals:
         changes.append(
             f"offsets {_format_ranges(unreachable_intervals)} are unreachable for consumers"
+        )
+    if start.hidden is not None:
+        changes.append(
+            f"read_committed consumers stop at offset {start.last_stable_offset}: offsets "
+            f"{_format_ranges([start.hidden])} are hidden until the open transaction ends"
         )
     if start.received_in_sequence:
         changes.append(

@@ -67,6 +67,7 @@ class BrowserApp(App[None]):
         self.session = session
         self.theme = f"textual-{theme}"
         self.active_view: ViewSpec | None = None
+        self._steps: list[tuple[int, str]] = []
         self.highlighted_node = session.root
         """The tree node that views, checks and searches are about."""
         self._checks_on_start = checks_on_start
@@ -260,6 +261,7 @@ class BrowserApp(App[None]):
     def show_view(self, view: ViewSpec) -> None:
         """Show a view, whose text a thread renders."""
         self.active_view = view
+        self._steps = []
         self._show_text_pane()
         if self.screen.has_class("-narrow"):
             self.disk_tree.display = False
@@ -277,13 +279,15 @@ class BrowserApp(App[None]):
 
     def _render_view_text(self, view: ViewSpec, subject: ViewSubject, width: int) -> None:
         worker = get_current_worker()
-        output = render_view(view, subject, width, lambda: worker.is_cancelled)
+        commands: list[str] = []
+        output = render_view(view, subject, width, lambda: worker.is_cancelled, commands)
         if not worker.is_cancelled:
-            self.call_from_thread(self._show_view_text, view, output)
+            self.call_from_thread(self._show_view_text, view, output, commands)
 
-    def _show_view_text(self, view: ViewSpec, output: str) -> None:
+    def _show_view_text(self, view: ViewSpec, output: str, step_commands: list[str]) -> None:
         if self.active_view is not view:
             return
+        self._steps = list(enumerate(step_commands, 1))
         tree_has_focus = self.disk_tree.has_focus
         self._show_output(output, self._view_title(view))
         if view.shows_findings and len(output.splitlines()) >= self.text_pane.size.height:
@@ -420,7 +424,7 @@ class BrowserApp(App[None]):
             line_list.refresh()
 
     def action_copy(self) -> None:
-        """Copy the record as JSON, or the command line."""
+        """Copy the record as JSON, the next step of the plan, or the command line."""
         opened_log = self.session.opened_log
         batch = None if opened_log is None else opened_log.selected_batch
         record_index = None if opened_log is None else opened_log.record_index
@@ -429,6 +433,11 @@ class BrowserApp(App[None]):
             self.show_message(
                 f"copied the record with offset {batch.record_offset(record_index)} as JSON"
             )
+        elif self.active_view is not None and self._steps:
+            number, command = self._steps[0]
+            self._steps = [*self._steps[1:], self._steps[0]]
+            self.copy_to_clipboard(command)
+            self.show_message(f"copied step {number} of {len(self._steps)}: {command}")
         else:
             self.copy_to_clipboard(self.command_line())
             self.show_message("copied the command line")

@@ -28,7 +28,7 @@ class BrowseCommand:
         options = self.options
         session = open_session(
             options.paths or (".",),
-            options.topic,
+            options.as_topic or options.topic,
             payload_declarations(options, options.paths),
             options.decoding_arguments,
             options.decompression_limit,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.options.common import OptionalPathsOptions, topic_option
-from kfmt_cli.options.declaration import command_options, option
+from kfmt_cli.options.common import OptionalPathsOptions, decoder_topic_option
+from kfmt_cli.options.declaration import command_options, deprecated, option
 from kfmt_cli.options.payload_options import PayloadOptions
 
 
@@ -32,7 +32,8 @@ class BrowseOptions(PayloadOptions, OptionalPathsOptions):
         type=click.Choice(["dark", "light"]),
         help="Initial colour theme; d toggles it.",
     )
-    topic: str | None = topic_option()
+    as_topic: str | None = decoder_topic_option()
+    topic: str | None = deprecated("--topic", use="--as-topic", default=None)
 
     @property
     def decoding_arguments(self) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class BuildCommand:
 
     def execute(self) -> None:
         """Build DST from the lines or tables; raises InputError, UsageError, OutputError."""
-        run, topic = self.run, self.options.topic
+        run, topic = self.run, self.options.target_topic
         source, destination, force = (
             self.options.source,
             self.options.destination,
@@ -86,7 +86,7 @@ class BuildCommand:
         if (table_files := _find_table_files(source)) is not None:
             self._build_tables(table_files, destination, force)
             return
-        with open_staging_directory(destination, force) as staging:
+        with open_staging_directory(destination, force, inputs=[source]) as staging:
             run.report_leftovers(staging.removed_leftovers)
             writer = RollingWriter(staging, self._roll_settings)
             builder = SegmentBuilder(self._batch_options, writer, topic)
@@ -122,7 +122,7 @@ class BuildCommand:
             restore_segments,
         )
 
-        run, topic, options = self.run, self.options.topic, self._batch_options
+        run, topic, options = self.run, self.options.target_topic, self._batch_options
         if options != BatchOptions(compression=options.compression, now=options.now):
             raise UsageError("--compression is the only batch option that applies to Parquet")
         partitions = group_files_by_partition(
@@ -133,7 +133,7 @@ class BuildCommand:
         clear_row_group_cache()
         writers_by_directory: dict[str, list[SegmentWriter]] = {}
         n_records = 0
-        with open_staging_directory(destination, force) as staging:
+        with open_staging_directory(destination, force, inputs=[self.options.source]) as staging:
             run.report_leftovers(staging.removed_leftovers)
             for partition in partitions:
                 if topic is None:
@@ -146,10 +146,7 @@ class BuildCommand:
                 )
                 writers_by_directory |= restored_partition.rolling_writer.segments_by_directory
                 n_records += restored_partition.restored_counts.records
-                if (
-                    restored_partition.restored_counts.missing_records
-                    or restored_partition.restored_counts.damaged
-                ):
+                if restored_partition.restored_counts.n_errors:
                     run.output.raise_exit_code(ExitCode.FINDINGS)
                 for loss_text in restored_partition.restored_counts.describe_losses():
                     run.sink.write_to_stderr(f"{partition.directory_name}: {loss_text}\n")
@@ -165,7 +162,7 @@ class BuildCommand:
     ) -> None:
         """Read back the complete logs and write the files derived from them."""
         directory_names = {*writers_by_directory, *snapshots_by_directory}
-        has_one_directory = len(directory_names) == 1 and self.options.topic is None
+        has_one_directory = len(directory_names) == 1 and self.options.target_topic is None
         for directory_name, segment_writers in writers_by_directory.items():
             index_interval_bytes = self._roll_settings.index_interval_bytes
             for rebuilt_log in write_derived_files(
@@ -226,7 +223,7 @@ NOTES_FILE_NAME = "notes-v0.bin"
 def build_notes(run: CommandRun, source: str, destination: str, force: bool) -> None:
     """Write DST/notes-v0.bin from lines; raises InputError, UsageError, OutputError."""
     n_messages = 0
-    with open_staging_directory(destination, force) as staging:
+    with open_staging_directory(destination, force, inputs=[source]) as staging:
         run.report_leftovers(staging.removed_leftovers)
         with staging.create_file(NOTES_FILE_NAME) as output_file:
             for encoded_message in iter_encoded_notes(source):

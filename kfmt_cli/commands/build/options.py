@@ -13,7 +13,7 @@ from kfmt_cli.options.common import (
     layout_option,
     require_topic_name,
 )
-from kfmt_cli.options.declaration import argument, command_options, option
+from kfmt_cli.options.declaration import argument, command_options, deprecated, option
 from kfmt_cli.options.parameter_types import ByteSizeType, parse_literal_path
 
 
@@ -105,20 +105,29 @@ class BuildOptions(CommonOptions):
         help="Roll when an index reaches this size. [default: 10 MiB]",
     )
     index_interval_bytes: int = index_interval_option("The topic's index.interval.bytes.")
-    topic: str | None = option(
+    as_topic: str | None = option(
+        "--as",
         default=None,
         metavar="TOPIC",
         help="Write the lines, all of one topic, under another topic's name: TOPIC-PARTITION in "
         "DST.",
     )
+    topic: str | None = deprecated("--topic", use="--as", default=None)
     layout: str | None = layout_option()
     force: bool = force_option()
 
+    @property
+    def target_topic(self) -> str | None:
+        """The topic to write; None for that of the lines."""
+        return self.as_topic or self.topic
+
     def __post_init__(self) -> None:
         require_topic_name("--topic", self.topic)
+        require_topic_name("--as", self.as_topic)
         batch_values = (getattr(self, name) for name in BATCH_OPTION_NAMES)
         if self.layout is not None and (
-            self.topic is not None or any(value not in (None, False) for value in batch_values)
+            self.target_topic is not None
+            or any(value not in (None, False) for value in batch_values)
         ):
             raise UsageError(
                 f"--layout {self.layout} has no batches, so batch options do not apply"

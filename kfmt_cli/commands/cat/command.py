@@ -23,6 +23,7 @@ from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.each_partition import for_each_partition, iter_log_blocks
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.commands.payload_formats import payload_declarations
+from kfmt_cli.commands.schema_id_hints import SchemaIdHints
 from kfmt_cli.disk.file_names import file_topic_partition
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition
@@ -32,6 +33,7 @@ from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.record_filter import read_record_headers
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.render.style import escape_unprintable
+from kfmt_cli.topics import find_decoder
 from kfmt_cli.topics.payloads import PayloadReader, format_decoded_value
 
 MAX_DECODE_NOTES = 10  # notes about payloads that cannot be decoded
@@ -48,6 +50,10 @@ class CatCommand:
     _latest_keys: LatestKeyOffsets | None = None
     """The latest records of the partition's keys, if only these are selected."""
     _n_undecoded_payloads: int = 0
+    _schema_id_hints: SchemaIdHints = field(default_factory=SchemaIdHints)
+    _logs: list[InputFile] = field(default_factory=list)
+    """The logs of all partitions."""
+    _has_record: bool = False
     _n_remaining_records: int | None = field(init=False)
     """Number of records still to write; None for all."""
     _format_record: RecordFormatter = field(init=False)
@@ -73,14 +79,25 @@ class CatCommand:
             shows_progress=True,
             single_partition_option="--follow" if self.options.follow else "",
         )
+        has_chosen_form = options.form is not None or options.json_
+        if not (has_chosen_form or self._key_reader or self._value_reader):
+            for hint in self._schema_id_hints.iter_hints():
+                self.run.sink.write_to_stderr(f"kfmt: {hint}\n")
+        if not self._has_record and options.selection_options and not options.follow:
+            self.run.report_empty_answer(self._logs, options)
         if self._n_undecoded_payloads > MAX_DECODE_NOTES:
             self.run.sink.write_to_stderr(
                 f"… and {self._n_undecoded_payloads - MAX_DECODE_NOTES} more could not be decoded\n"
             )
 
     def _write_partition(self, partition: Partition) -> None:
+        self._logs += partition.logs
         selection = resolve_selection(
-            self._selection_options, partition.logs, self.options.decompression_limit
+            self._selection_options,
+            partition.logs,
+            self.options.decompression_limit,
+            self.run.sink.write_to_stderr,
+            self.options.paths,
         )
         if self._selection_options.only_latest:
             self._latest_keys = LatestKeyOffsets()
@@ -119,6 +136,8 @@ class CatCommand:
             undamaged_data_block(block), self.options.decompression_limit
         ):
             self.run.report_findings([*batch_run.findings, *records.findings], collector)
+            if find_decoder(topic) is None:
+                self._schema_id_hints.add_records(records)
             self._write_records(batch_run, records, selection, topic_partition)
             if self._n_remaining_records == 0:
                 return
@@ -143,6 +162,7 @@ class CatCommand:
             self._n_remaining_records -= len(selected_rows)
         if not len(selected_rows):
             return
+        self._has_record = True
         column_names = (
             *("offset", "timestamp", "has_timestamp", "timestamp_type"),
             *("key", "key_size", "value", "value_size"),

@@ -6,7 +6,7 @@ import click
 
 from kfmt_cli.core.lazy import import_object
 from kfmt_cli.errors import UsageError
-from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.common import TopicFilterOptions
 from kfmt_cli.options.declaration import command_options, option
 from kfmt_cli.options.payload_options import PayloadOptions
 from kfmt_cli.options.selection import READ_COMMITTED, RecordSelectionOptions
@@ -28,7 +28,7 @@ def _write_format_tokens(formatter: click.HelpFormatter) -> None:
     common=("color", "strict", "given_findings", "max_decompressed"),
     write_epilog=_write_format_tokens,
 )
-class CatOptions(PayloadOptions, RecordSelectionOptions, PathsOptions):
+class CatOptions(PayloadOptions, RecordSelectionOptions, TopicFilterOptions):
     """Write records as a stream for other programs, like kcat.
 
     Batches that fail their checksum are skipped and reported. Control records are skipped.
@@ -58,7 +58,11 @@ class CatOptions(PayloadOptions, RecordSelectionOptions, PathsOptions):
         "needs up to 64 bytes of memory per key.",
     )
     limit: int | None = option(
-        default=None, type=click.IntRange(min=1), metavar="N", help="Stop after N records."
+        *("-n", "--limit"),
+        default=None,
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Stop after N records.",
     )
     follow: bool = option(
         default=False, help="Keep reading as the broker appends, until interrupted."

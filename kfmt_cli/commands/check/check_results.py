@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.metadata.metadata_files import (
-    iter_metadata_problems,
-    metadata_snapshots,
-    read_voter_ids,
-    snapshot_end_offset,
-)
+from kfmt_cli.broker.metadata.metadata_files import iter_metadata_problems, read_voter_ids
 from kfmt_cli.broker.start.broker_groups import group_directories_by_broker
 from kfmt_cli.broker.start.brokers import BrokerDirectories
 from kfmt_cli.broker.start.checkpoints import (
@@ -26,23 +20,37 @@ from kfmt_cli.broker.start.checkpoints import (
     CheckpointNumberError,
     read_epoch_entries,
 )
-from kfmt_cli.broker.start.directory import LogDirectory, PartitionReplica, load_log_directory
+from kfmt_cli.broker.start.directory import LogDirectory, PartitionReplica
+from kfmt_cli.broker.start.identities import BrokerIdentities
+from kfmt_cli.broker.start.known_properties import find_known_node_id
 from kfmt_cli.broker.start.outcome import (
     AFTER_CLEAN_SHUTDOWN,
     AFTER_CRASH,
     NextStart,
     PredictedStart,
 )
+from kfmt_cli.broker.state.coordinator_loading import COORDINATOR_TOPICS
 from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.history.history_check import HistoryCheck, HistoryFiles
 from kfmt_cli.checks.history.offsets import OffsetEvidence
-from kfmt_cli.checks.partition.directory_names import iter_non_partition_findings
+from kfmt_cli.checks.history.owners import iter_cluster_findings
+from kfmt_cli.checks.partition.coordinators import (
+    CoordinatorLoadingCheck,
+    create_loading_findings,
+)
+from kfmt_cli.checks.partition.directory_names import (
+    find_partition_name_problem,
+    iter_non_partition_findings,
+)
 from kfmt_cli.checks.registry import load_check_classes
 from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
+from kfmt_cli.commands.check.parent_directories import ParentDirectories
+from kfmt_cli.commands.check.second_look import IntervalsByPartition, update_changed_intervals
 from kfmt_cli.commands.check.start_prediction import predict_starts
 from kfmt_cli.commands.settings_resolver import is_topic_compacted
-from kfmt_cli.disk.directory_listing import DirectoryListing, is_segment_log
+from kfmt_cli.disk.changes import was_deleted_meanwhile
+from kfmt_cli.disk.directory_listing import DirectoryListing, is_segment_log, list_directory
 from kfmt_cli.disk.file_names import (
     directory_marker_suffix,
     parse_broker_topic_partition,
@@ -53,7 +61,6 @@ from kfmt_cli.disk.file_names import (
 from kfmt_cli.errors import InputError, InputErrorHandler
 from kfmt_cli.findings.codes import BATCH_TRUNCATED, ZERO_TAIL
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.topics import CLUSTER_METADATA
 
 # Findings for a log whose end is missing.
 _MISSING_LOG_END_CODES = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
@@ -77,14 +84,42 @@ class CheckResults:
     next_starts: list[NextStart] = field(default_factory=list)
     """The next start of each log directory."""
     brokers: list[BrokerDirectories] = field(default_factory=list)
-    missing_meta_properties: list[tuple[str, list[str]]] = field(default_factory=list)
-    """The lines of each missing meta.properties, with the path of its directory."""
-    _parent_by_path: dict[str, LogDirectory] = field(default_factory=dict)
-    _parent_by_partition: dict[str, LogDirectory] = field(default_factory=dict)
+    identities: list[BrokerIdentities] = field(default_factory=list)
+    """The directories of each broker, with the partitions in them."""
+    parents: ParentDirectories = field(init=False)
+    """The log directories of the partitions."""
     _leader_epochs_by_partition: dict[str, list[tuple[int, int]] | None] = field(
         default_factory=dict
     )
     """The leader epochs of each partition with logs, by path."""
+    _loading_check_by_path: dict[str, CoordinatorLoadingCheck] = field(default_factory=dict)
+
+    shows_both_kinds: bool = True
+    """Whether starts after a crash and after a clean shutdown are shown, not only the next one."""
+
+    def __post_init__(self) -> None:
+        self.parents = ParentDirectories(self.log_directory_by_path)
+
+    @property
+    def coming_starts(self) -> list[PredictedStart]:
+        """The starts of the kind that comes next in their log directories."""
+        kinds = {next_start.after for next_start in self.next_starts}
+        return [start for start in self.predicted_starts if start.after in kinds]
+
+    @property
+    def shown_start_kinds(self) -> list[str]:
+        """The kinds of starts that are shown to people."""
+        kinds = {next_start.after for next_start in self.next_starts}
+        all_kinds = [AFTER_CRASH, AFTER_CLEAN_SHUTDOWN]
+        if self.shows_both_kinds or not kinds:
+            return all_kinds
+        return [kind for kind in all_kinds if kind in kinds]
+
+    @property
+    def shown_starts(self) -> list[PredictedStart]:
+        """The starts of these kinds."""
+        kinds = self.shown_start_kinds
+        return [start for start in self.predicted_starts if start.after in kinds]
 
     def create_history_checks(self, listing: DirectoryListing) -> list[HistoryCheck]:
         """The history checks for the logs of a partition and the files next to them."""
@@ -98,9 +133,19 @@ class CheckResults:
             if snapshot_file.base_offset is not None
         }
         history_files = HistoryFiles(
-            epochs, snapshot_by_offset, self._log_start_offset(listing), self.on_unreadable
+            epochs, snapshot_by_offset, self.parents.log_start_offset(listing), self.on_unreadable
         )
         return [check_class(history_files) for check_class in load_check_classes(Scope.HISTORY)]
+
+    def create_loading_check(self, listing: DirectoryListing | None) -> CoordinatorLoadingCheck:
+        """The check that loads a partition if it is of a coordinator's topic."""
+        directory_name = "" if listing is None else Path(listing.path).name
+        topic = parse_topic_partition(directory_name)[0]
+        is_loaded = topic in COORDINATOR_TOPICS and not directory_marker_suffix(directory_name)
+        loading_check = CoordinatorLoadingCheck(topic if is_loaded else None)
+        if is_loaded and listing is not None:
+            self._loading_check_by_path[listing.path] = loading_check
+        return loading_check
 
     def predict_starts(
         self, listings: list[DirectoryListing], explicit_paths: frozenset[str]
@@ -110,15 +155,16 @@ class CheckResults:
         explicit_paths: the paths of the directories that the user named.
         """
         listings_by_parent: dict[str, list[DirectoryListing]] = {}
+        names_with_logs = {listing.name for listing in listings if _has_logs(listing)}
         for listing in listings:
             log_directory = self.log_directory_by_path.get(str(Path(listing.path)))
             if log_directory is not None:
-                name_findings = iter_non_partition_findings(listing)
                 log_directory.start_failures += (
                     (finding.file, f"{finding.file}: {finding.message}")
-                    for finding in name_findings
+                    for finding in iter_non_partition_findings(listing)
+                    if finding.file not in names_with_logs  # their own starts fail
                 )
-            parent_directory = self._parent_log_directory(listing)
+            parent_directory = self.parents.find(listing)
             if not _is_partition(
                 listing, is_in_log_directory=parent_directory.path in self.log_directory_by_path
             ):
@@ -130,11 +176,13 @@ class CheckResults:
             listings_by_parent.setdefault(parent_directory.path, []).append(listing)
         implicit_directories = (
             directory
-            for path, directory in self._parent_by_path.items()
+            for path, directory in self.parents.unlisted.items()
             if path in listings_by_parent
         )
         for broker_directories in group_directories_by_broker(
-            [*self.log_directory_by_path.values(), *implicit_directories], explicit_paths
+            [*self.log_directory_by_path.values(), *implicit_directories],
+            explicit_paths,
+            self.log_directory_by_path,
         ):
             broker_directories.set_predicted_version(self.explicit_version)
             for log_directory in broker_directories.directories:
@@ -146,12 +194,16 @@ class CheckResults:
                 ]
             self.brokers.append(broker_directories)
             self._set_metadata_log_ends(broker_directories)
-            self.missing_meta_properties += broker_directories.iter_restored_meta_properties()
             broker_failures = broker_directories.adjust_starts()
+            node_id = find_known_node_id(broker_directories)
+            self.identities.append(BrokerIdentities(broker_directories, node_id))
             for check_class in load_check_classes(Scope.BROKERS):
-                self._report_findings(check_class().check_broker(broker_directories))
+                self._report_findings(
+                    check_class().check_broker(broker_directories, self.identities[-1])
+                )
             self.predicted_starts += broker_failures
             self._add_broker_starts(broker_directories, broker_failures)
+        self._report_findings(iter_cluster_findings(self.brokers))
 
     def _predict_replica(
         self,
@@ -162,14 +214,31 @@ class CheckResults:
         """A partition with its predicted starts."""
         directory_result = self.result_by_name[listing.name]
         directory_result.clean_shutdown_path = log_directory.clean_shutdown_path
+        if log_directory.is_fully_listed:
+            directory_result.next_start_kind = log_directory.next_start_kind
         starts: list[PredictedStart] = []
+        name_problem = (
+            find_partition_name_problem(Path(listing.path).name)
+            if log_directory.path in self.log_directory_by_path
+            else None
+        )
+        if name_problem is not None:
+            starts += (
+                PredictedStart(
+                    directory_result.display_path,
+                    start_kind,
+                    f"{directory_result.display_path}: {name_problem}",
+                    predicted_version=predicted_version,
+                )
+                for start_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN)
+            )
         with InputErrorHandler(self.on_unreadable):
-            starts += predict_starts(
-                listing,
-                directory_result,
-                log_directory,
-                self.index_interval_bytes,
-                predicted_version,
+            starts += (
+                ()
+                if name_problem is not None
+                else self._predict_partition(
+                    listing, directory_result, log_directory, predicted_version
+                )
             )
         contained_ranges = [
             (first_offset, end_offset - 1)
@@ -183,15 +252,41 @@ class CheckResults:
             contained_ranges,
         )
 
+    def _predict_partition(
+        self,
+        listing: DirectoryListing,
+        result: DirectoryCheckResult,
+        log_directory: LogDirectory,
+        predicted_version: PredictedVersion,
+    ) -> list[PredictedStart]:
+        """The predicted starts of a partition; raises InputError. If a broker wrote the partition
+        meanwhile, only starts that are predicted again from its current files."""
+        settings = (result, log_directory, self.index_interval_bytes, predicted_version)
+        try:
+            starts = list(predict_starts(listing, *settings))
+        except InputError as error:
+            if not was_deleted_meanwhile(error):
+                raise
+            listing = list_directory(listing.path)
+            starts = list(predict_starts(listing, *settings))
+        is_harmless = not any(start.is_failure or start.loses_data for start in starts)
+        if is_harmless or result.log_errors or not listing.has_changed:
+            return starts
+        second_starts = predict_starts(list_directory(listing.path), *settings)
+        return [
+            second
+            for first, second in zip(starts, second_starts, strict=False)
+            if (first.reason, first.becomes, first.lost, first.unreachable)
+            == (second.reason, second.becomes, second.lost, second.unreachable)
+        ]
+
     def _add_broker_starts(
         self, broker: BrokerDirectories, broker_failures: list[PredictedStart]
     ) -> None:
         """Record the starts on a broker's partitions, and the next start of each log directory."""
         failure_reasons: list[str] = []
         for log_directory in broker.directories:
-            expected_shutdown_kind = (
-                AFTER_CRASH if log_directory.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
-            )
+            expected_shutdown_kind = log_directory.next_start_kind
             failure_reasons += (
                 failure.reason
                 for failure in broker_failures
@@ -208,51 +303,17 @@ class CheckResults:
             if log_directory.is_fully_listed:
                 self.next_starts.append(broker.predict_next_start(log_directory, failure_reasons))
 
-    def _log_start_offset(self, listing: DirectoryListing) -> int:
-        """The log start offset of a partition; 0 if unknown."""
-        topic, partition = parse_topic_partition(partition_directory(listing.path).name)
-        if topic is None:
-            return 0
-        if topic == CLUSTER_METADATA:  # it begins at the oldest snapshot
-            snapshot_end_offsets = (
-                snapshot_end_offset(file) or 0 for file in metadata_snapshots(listing)
-            )
-            return next(snapshot_end_offsets, 0)
-        return self._parent_log_directory(listing).checkpoint_offset(
-            LOG_START_CHECKPOINT, (topic, partition or 0)
-        )
-
-    def _parent_log_directory(self, listing: DirectoryListing) -> LogDirectory:
-        """The log directory of a partition, even if the user named only the partition."""
-        parent = self._parent_by_partition.get(listing.path)
-        if parent is None:
-            parent = self._parent_by_partition[listing.path] = self._find_parent_log_directory(
-                listing
-            )
-        return parent
-
-    def _find_parent_log_directory(self, listing: DirectoryListing) -> LogDirectory:
-        # Path(".").parent is ".", not the real parent of the directory.
-        named_parent = Path(listing.path).parent
-        real_parent = partition_directory(listing.path).parent
-        parent_path = str(
-            named_parent
-            if os.path.realpath(named_parent) == os.path.realpath(real_parent)
-            else real_parent
-        )
-        log_directory = self.log_directory_by_path.get(parent_path) or self._parent_by_path.get(
-            parent_path
-        )
-        if log_directory is None:
-            log_directory = self._parent_by_path[parent_path] = load_log_directory(real_parent)
-            log_directory.path = parent_path
-        return log_directory
+    def read_parents(self, listings: list[DirectoryListing]) -> None:
+        """Read the checkpoints of each partition, which a running broker never writes before its
+        log."""
+        for listing in listings:
+            self.parents.find(listing)
 
     def check_lost_offsets(self, listings: list[DirectoryListing]) -> None:
         """Record offsets that are already lost, and report the evidence."""
         for listing in listings:
             directory_result = self.result_by_name[listing.name]
-            log_directory = self._parent_log_directory(listing)
+            log_directory = self.parents.find(listing)
             if not _is_partition(
                 listing, is_in_log_directory=log_directory.path in self.log_directory_by_path
             ):
@@ -303,6 +364,18 @@ class CheckResults:
             for check_class in load_check_classes(Scope.OFFSETS):
                 self._report_findings(check_class().check_evidence(evidence))
 
+    def check_coordinators(self) -> None:
+        """Check whether coordinators can load the partitions of their topics."""
+        for broker in self.brokers:
+            for replica in broker.replicas:
+                loading_check = self._loading_check_by_path.get(replica.directory.path)
+                if loading_check is not None:
+                    self._report_findings(
+                        create_loading_findings(
+                            loading_check.failures, replica.display_path, broker.predicted_version
+                        )
+                    )
+
     def check_checkpoints(self, listings: list[DirectoryListing]) -> None:
         """Check offsets in checkpoints against the logs, and failing starts against findings."""
         for listing in listings:
@@ -314,7 +387,7 @@ class CheckResults:
                     if Path(partition_listing.path).parent == Path(listing.path)
                     and _can_be_in_checkpoints(partition_listing)
                 ]
-                intervals_by_partition = {
+                intervals_by_partition: IntervalsByPartition = {
                     parse_topic_partition(
                         partition_listing.path.rpartition("/")[2]
                     ): self.result_by_name[partition_listing.name].offset_intervals
@@ -328,12 +401,13 @@ class CheckResults:
                     for partition_listing in partition_listings
                     if (lost_ranges := self.result_by_name[partition_listing.name].lost_offsets)
                 }
-                for check_class in load_check_classes(Scope.CHECKPOINTS):
-                    self._report_findings(
-                        check_class().check_directory(
-                            listing, log_directory, intervals_by_partition, lost_end_by_partition
-                        )
-                    )
+                arguments = (listing, log_directory, intervals_by_partition, lost_end_by_partition)
+                findings = list(_iter_checkpoint_findings(*arguments))
+                if findings and update_changed_intervals(
+                    intervals_by_partition, listing, partition_listings
+                ):
+                    findings = list(_iter_checkpoint_findings(*arguments))
+                self._report_findings(findings)
         for predicted_start in self.predicted_starts:
             for check_class in load_check_classes(Scope.STARTS):
                 self._report_findings(
@@ -345,7 +419,10 @@ class CheckResults:
 
     def report_unreadable(self) -> None:
         """Report the files that could not be read for the predictions."""
-        for log_directory in (*self.log_directory_by_path.values(), *self._parent_by_path.values()):
+        for log_directory in (
+            *self.log_directory_by_path.values(),
+            *self.parents.unlisted.values(),
+        ):
             for error in log_directory.read_errors:
                 self.on_unreadable(error)
 
@@ -390,18 +467,33 @@ class CheckResults:
             self.on_finding(finding)
 
 
+def _iter_checkpoint_findings(
+    listing: DirectoryListing,
+    log_directory: LogDirectory,
+    intervals_by_partition: IntervalsByPartition,
+    lost_end_by_partition: Mapping[tuple[str | None, int | None], int],
+) -> Iterator[Finding]:
+    for check_class in load_check_classes(Scope.CHECKPOINTS):
+        yield from check_class().check_directory(
+            listing, log_directory, intervals_by_partition, lost_end_by_partition
+        )
+
+
 def _can_be_in_checkpoints(listing: DirectoryListing) -> bool:
     """Whether checkpoints can name a partition's directory. None names a directory that is marked
     as deleted or stray, and an active partition may have the same name."""
     return directory_marker_suffix(listing.path.rstrip("/")) not in ("delete", "stray")
 
 
+def _has_logs(listing: DirectoryListing) -> bool:
+    return any(is_segment_log(listing.input_file(file_name)) for file_name in listing.files)
+
+
 def _is_partition(listing: DirectoryListing, *, is_in_log_directory: bool) -> bool:
     """Whether a broker would load a directory as a partition. is_in_log_directory: it is in a log
     directory, where even an empty one is a partition."""
     directory_name = listing.path.rstrip("/").rpartition("/")[2]
-    has_logs = any(is_segment_log(listing.input_file(file_name)) for file_name in listing.files)
-    return has_logs or (
+    return _has_logs(listing) or (
         parse_broker_topic_partition(directory_name) is not None
         and (is_in_log_directory or bool(listing.files))
     )

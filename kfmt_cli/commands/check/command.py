@@ -8,27 +8,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kfmt_cli.broker.start.checkpoints import is_log_directory
+from kfmt_cli.broker.start.checkpoints import is_log_directory, names_in_place
 from kfmt_cli.broker.start.directory import LogDirectory, read_log_directory
 from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.checks.history.history_check import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker
 from kfmt_cli.checks.log.checker import CheckOutcome, LogChecker, LogCheckResult, ReturnCapture
+from kfmt_cli.checks.partition.coordinators import CoordinatorLoadingCheck
 from kfmt_cli.checks.partition.directory import DirectoryChecks
 from kfmt_cli.checks.segment_checker import SegmentChecker, SegmentCheckResult
 from kfmt_cli.commands.check.check_results import CheckResults
 from kfmt_cli.commands.check.directory_result import CHECK_RESULT, DirectoryCheckResult
 from kfmt_cli.commands.check.options import CheckOptions
+from kfmt_cli.commands.check.read_positions import iter_range_findings
 from kfmt_cli.commands.check.result_output import show_check_results
+from kfmt_cli.commands.check.second_look import look_again
 from kfmt_cli.commands.check.segment_processor import (
     SegmentCheckProcessor,
     SegmentGroup,
+    iter_unvisited_segments,
     measure_segments,
     segments_in,
 )
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.core.throttle import READ_THROTTLE
-from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import (
     DirectoryListing,
     file_size,
@@ -48,7 +51,7 @@ from kfmt_cli.errors import (
     InputErrorHandler,
     UnreadableBytesError,
     UsageError,
-    similar_names_question,
+    unknown_name_question,
 )
 from kfmt_cli.execution.item_processor import WorkOutcome, process_items
 from kfmt_cli.execution.processes import useful_process_count
@@ -78,7 +81,6 @@ class CheckCommand:
     """Receives the statistics of healthy logs, for `stat`."""
     _result_by_name: dict[str, DirectoryCheckResult] = field(default_factory=dict)
     _size_by_name: dict[str, int] = field(default_factory=dict)
-    _listed_directories: set[str] = field(default_factory=set)
     _explicit_file_identities: set[str] = field(default_factory=set)
     # Reported after the findings about logs.
     _index_findings: list[FindingCollector] = field(default_factory=list)
@@ -107,6 +109,26 @@ class CheckCommand:
     ) -> CheckResults:
         """Check everything under some paths; raises UsageError. is_one_broker: whether directories
         with the same id belong to one broker and are not copies."""
+        check_results, listings, explicit_paths = self._check_files(paths)
+        listings = look_again(self._result_by_name, listings, self._check_again)
+        check_results.predict_starts(listings, explicit_paths if is_one_broker else frozenset())
+        check_results.check_coordinators()
+        check_results.check_checkpoints(listings)
+        self._check_reading_positions(check_results.log_directory_by_path)
+        check_results.report_unreadable()
+        return check_results
+
+    def _check_again(self, paths: list[str]) -> dict[str, DirectoryCheckResult]:
+        """The results of checking the files in some directories once more."""
+        command = CheckCommand(self.run, self.options, self.needs_fingerprints)
+        command._check_files(paths)
+        return command._result_by_name
+
+    def _check_files(
+        self, paths: Sequence[InputPath | str]
+    ) -> tuple[CheckResults, list[DirectoryListing], frozenset[str]]:
+        """Check the files under some paths: returns the results, the directories, and the paths of
+        those that the user named. Raises UsageError."""
         # A directory's name and its neighbours matter.
         normalized_paths = [
             resolve_trailing_parent(path) if isinstance(path, str) else path for path in paths
@@ -131,36 +153,44 @@ class CheckCommand:
             self._result_by_name,
             self._add_finding,
             self._directory_result,
-            self._report_unread_input,
+            self.run.report_input_error,
             self.options.index_interval_bytes,
             _read_log_directories(listings, explicit_paths),
             self._explicit_version,
+            shows_both_kinds=self.options.both,
         )
+        check_results.read_parents(listings)
         sized_segments = measure_segments(segment_groups)
         total_bytes = sum(size for _, size in sized_segments)
         with self.run.output.progress(total_bytes) as progress:
             processor = SegmentCheckProcessor(self._segment_checker)
             n_processes = useful_process_count(self.options.n_jobs, total_bytes)
-            segment_outcomes = process_items(
-                processor, sized_segments, n_processes, progress.on_progress
-            )
+            on_progress = progress.on_progress
+            outcomes = process_items(processor, sized_segments, n_processes, on_progress)
             for segment_group in segment_groups:
-                self._check_segment_group(
-                    segment_group, segment_outcomes, check_results, progress.on_progress
-                )
+                self._check_segment_group(segment_group, outcomes, check_results, on_progress)
         for collector in self._index_findings:
             self._add_findings(collector)
             self._count_suppressed(collector)
         for listing in listings:
-            self._check_other_files(listing.input_file(name) for name in listing.regular_files)
-        files = (input_path.file for input_path in input_paths if input_path.file is not None)
+            self._check_other_files(map(listing.input_file, names_in_place(listing)))
+        files = filter(None, (input_path.file for input_path in input_paths))
         self._check_other_files(file for file in files if file.kind not in SEGMENT_KINDS)
         self._add_findings(self._history_findings)
         check_results.check_lost_offsets(listings)
-        check_results.predict_starts(listings, explicit_paths if is_one_broker else frozenset())
-        check_results.check_checkpoints(listings)
-        check_results.report_unreadable()
-        return check_results
+        return check_results, listings, explicit_paths
+
+    def _check_reading_positions(self, log_directories: Iterable[str]) -> None:
+        """Check the offsets at which groups and mirrors continue, against the logs."""
+        if self._is_shown_code(codes.COMMITTED_OFFSET_OUT_OF_RANGE.name):
+            self._add_findings(
+                iter_range_findings(
+                    list(self._result_by_name.values()),
+                    log_directories,
+                    self.options.decompression_limit,
+                    self.run.report_input_error,
+                )
+            )
 
     @property
     def _segment_checker(self) -> SegmentChecker:
@@ -185,7 +215,6 @@ class CheckCommand:
                 listing_by_path.setdefault(path_identity(listing.path), listing)
         for listing in listing_by_path.values():
             self._get_or_create_result(listing.name, listing.path, listing)
-            self._listed_directories.add(str(Path(listing.path)))
         return list(listing_by_path.values())
 
     def _report_missing_logs(
@@ -224,16 +253,16 @@ class CheckCommand:
             )
         visited_paths: set[str] = set()
         for group in sorted(segment_groups, key=lambda group: group.listing is None):
-            group.segments = list(_iter_unvisited_segments(group.segments, visited_paths))
+            group.segments = list(iter_unvisited_segments(group.segments, visited_paths))
         # If the user named an index, its log is not checked.
-        for segment in _iter_unvisited_segments(index_segments, visited_paths):
+        for segment in iter_unvisited_segments(index_segments, visited_paths):
             self._index_findings += self._check_indexes(segment)
         return segment_groups
 
     def _find_segment(self, input_path: InputPath, file: InputFile) -> Segment | None:
         """The segment of a file that the user named; None if the file belongs to no log."""
         if file.kind in SEGMENT_KINDS:
-            with InputErrorHandler(self._report_unread_input):
+            with InputErrorHandler(self.run.report_input_error):
                 return next(input_path.iter_segments())
         return (
             Segment(file, requested_index_kinds=frozenset())
@@ -251,12 +280,15 @@ class CheckCommand:
         """Check the segments of a directory, individually and relative to each other."""
         directory_checks = DirectoryChecks()
         history_checks: list[HistoryCheck] | None = None
+        loading_check = check_results.create_loading_check(segment_group.listing)
         for segment in segment_group.segments:
             outcome = next(segment_outcomes)
             if segment.log is None:
                 self._index_findings += self._check_indexes(segment)
                 continue
-            segment_result = self._report_segment(segment, segment.log, outcome, on_progress)
+            segment_result = self._report_segment(
+                segment, segment.log, outcome, on_progress, loading_check
+            )
             directory_checks.add_log(
                 segment.log, None if segment_result is None else segment_result.log_result
             )
@@ -270,6 +302,7 @@ class CheckCommand:
                         directory_result.fingerprints.append(fingerprint)
                     for history_check in history_checks:
                         self._history_findings += history_check.check_log(segment_result.history)
+        loading_check.finish()
         if segment_group.listing is None:
             return
         self._add_findings(
@@ -284,13 +317,14 @@ class CheckCommand:
         log_file: InputFile,
         outcome: WorkOutcome[CheckOutcome[SegmentCheckResult]],
         on_progress: Callable[[int], None],
+        loading_check: CoordinatorLoadingCheck,
     ) -> SegmentCheckResult | None:
         """Report on one segment; None if its log could not be read."""
         findings: list[Finding] = []
         if outcome is None:
             self._size_by_name[log_file.name] = file_size(log_file)
             finding_capture = ReturnCapture(
-                self._segment_checker.iter_findings(segment, on_progress)
+                self._segment_checker.iter_findings(segment, on_progress, loading_check.add_block)
             )
             self._add_findings(finding_capture)
             segment_result = finding_capture.value
@@ -299,11 +333,14 @@ class CheckCommand:
                 (outcome, findings) if isinstance(outcome, InputError) else outcome
             )
         if isinstance(segment_result, InputError):
+            loading_check.finish()
             self._add_findings(findings)
-            self._report_unread_input(segment_result)
+            self.run.report_input_error(segment_result)
             if isinstance(segment_result, UnreadableBytesError):
                 self._directory_result(log_file.name).n_partly_read_logs += 1
-            with InputErrorHandler(self._report_unread_input):  # its indexes may also be unreadable
+            with InputErrorHandler(
+                self.run.report_input_error
+            ):  # its indexes may also be unreadable
                 self._segment_checker.index_checker.read_indexes(segment)
             return None
         if self.log_summaries is not None and segment_result.numbers is not None:
@@ -312,12 +349,12 @@ class CheckCommand:
         self._add_findings(findings)
         self._index_findings += segment_result.index_findings
         if segment_result.index_error is not None:
-            self._report_unread_input(segment_result.index_error)
+            self.run.report_input_error(segment_result.index_error)
         return segment_result
 
     def _check_indexes(self, segment: Segment) -> list[FindingCollector]:
         """Findings about indexes whose log is missing or not checked."""
-        with InputErrorHandler(self._report_unread_input):
+        with InputErrorHandler(self.run.report_input_error):
             index_results = self._segment_checker.index_checker.iter_results(
                 segment, lambda _: None
             )
@@ -341,16 +378,6 @@ class CheckCommand:
             return self._result_by_name[file_name]
         directory = file_name.rpartition("/")[0] or "."
         return self._get_or_create_result(directory, directory)
-
-    def _report_unread_input(self, error: InputError) -> None:
-        """Report an unreadable input, unless it was deleted meanwhile."""
-        # A file that was listed in a directory existed a moment ago.
-        if error.is_missing and str(Path(error.file).parent) in self._listed_directories:
-            self.run.sink.write_hint(
-                f"{format_display_name(error.file)} was deleted while kfmt was reading it"
-            )
-            return
-        self.run.report_input_error(str(error))
 
     def _add_findings(self, findings: Iterable[Finding]) -> None:
         """Report findings; predictions use only the first ones of each file and kind."""
@@ -377,11 +404,11 @@ class CheckCommand:
             finding = Finding(finding.file, FILE_GREW, finding.position, message)
         if is_for_predictions:
             directory_result.all_findings.append(finding)
-        if self._is_shown_code(finding.code.name):
+        if not self._is_shown_code(finding.code.name):
+            directory_result.n_hidden_findings += 1
+        elif not self.run.is_known(finding):
             directory_result.count_findings(finding.code)
             directory_result.findings.add_findings([finding])
-        else:
-            directory_result.n_hidden_findings += 1
 
     def _has_file_grown(self, directory_result: DirectoryCheckResult, file_name: str) -> bool:
         """Whether a file has grown since it was read."""
@@ -420,19 +447,8 @@ class CheckCommand:
                 continue
             if file.kind is UNKNOWN_KIND:
                 continue
-            with InputErrorHandler(self._report_unread_input):
+            with InputErrorHandler(self.run.report_input_error):
                 self._add_findings(file.kind.reader(file).findings)
-
-
-def _iter_unvisited_segments(
-    segments: Iterable[Segment], visited_paths: set[str]
-) -> Iterator[Segment]:
-    """The segments not seen before, by real path; adds them to `visited_paths`."""
-    for segment in segments:
-        segment_path = segment.identity_path
-        if segment_path not in visited_paths:
-            yield segment
-            visited_paths.add(segment_path)
 
 
 def _read_log_directories(
@@ -466,7 +482,7 @@ def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], b
     code_names = finding_code_by_name() if shown_codes or hidden_codes else ()
     for code_name in sorted(shown_codes | hidden_codes):
         if code_name not in code_names:
-            question = similar_names_question(
+            question = unknown_name_question(
                 code_name, code_names, "; run kfmt explain to list all"
             )
             raise UsageError(f"no finding named {code_name!r}{question}")

@@ -44,7 +44,11 @@ class DirectoryCheckResult(SeverityCounts):
     lost_offsets: list[tuple[int, int]] = field(default_factory=list)
     n_partly_read_logs: int = 0
     """Number of logs with bytes that the disk cannot read."""
+    n_records_at_risk: int = 0
+    """Number of undamaged records that a start loses, hides or, if it fails, does not serve."""
     predicted_starts: list[PredictedStart] = field(default_factory=list)
+    next_start_kind: str | None = None
+    """The kind of the next start; None if it is unknown how the broker stopped."""
     clean_shutdown_path: str | None = None
     """Path of `.kafka_cleanshutdown` in its log directory; None if missing."""
 
@@ -83,6 +87,13 @@ class DirectoryCheckResult(SeverityCounts):
             finding
             for finding in self.all_findings
             if is_error(finding) and finding.file.endswith(LOG_KIND.suffix)
+        ]
+
+    @property
+    def next_starts(self) -> list[PredictedStart]:
+        """The predicted start that will happen; both kinds if that is unknown."""
+        return [
+            start for start in self.predicted_starts if self.next_start_kind in (None, start.after)
         ]
 
     def find_start(self, shutdown_kind: str) -> PredictedStart | None:

@@ -6,7 +6,9 @@ import click
 
 from kfmt_cli.options import completion
 from kfmt_cli.options.common import (
+    FINDING_OPTIONS,
     OptionalPathsOptions,
+    TopicOptions,
     format_option,
     index_interval_option,
     kafka_version_option,
@@ -28,13 +30,10 @@ def _codes_option(help_text: str) -> tuple[str, ...]:
 @command_options(
     "check",
     "Check everything, and predict the next broker start.",
-    common=(
-        *("lists_all", "shows_notes", "wide", "color"),
-        *("strict", "given_findings", "jobs", "max_decompressed"),
-    ),
+    common=FINDING_OPTIONS,
     shows_findings=True,
 )
-class CheckOptions(OptionalPathsOptions):
+class CheckOptions(TopicOptions, OptionalPathsOptions):
     """Check everything about a partition, log directory or broker that can be verified offline;
     without PATH, the current directory.
 
@@ -65,6 +64,11 @@ class CheckOptions(OptionalPathsOptions):
         metavar="MB/S",
         help="Limit the read rate, use one core, and drop the data from the page cache afterwards: "
         "for disks a broker is using.",
+    )
+    both: bool = option(
+        default=False,
+        help="Show the start after a crash and the one after a clean shutdown, not only the one "
+        "that .kafka_cleanshutdown says is next.",
     )
     kafka: str | None = kafka_version_option()
     index_interval_bytes: int = index_interval_option(

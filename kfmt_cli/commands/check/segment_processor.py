@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from kfmt_cli.broker.state.coordinator_loading import COORDINATOR_TOPICS
 from kfmt_cli.checks.log.checker import CheckOutcome, collect_check_outcome
 from kfmt_cli.checks.segment_checker import SegmentChecker, SegmentCheckResult
-from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, iter_input_files
+from kfmt_cli.disk.directory_listing import (
+    DirectoryListing,
+    file_size,
+    file_topic,
+    iter_input_files,
+)
 from kfmt_cli.disk.kinds.logs import LOG_KIND, LOG_KINDS
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.execution.item_processor import ItemProcessor
@@ -46,13 +52,16 @@ def measure_segments(groups: list[SegmentGroup]) -> list[tuple[Segment, int]]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentCheckProcessor(ItemProcessor[Segment, CheckOutcome[SegmentCheckResult], None]):
-    """Checks segments, each read once."""
+    """Checks segments, each read once; those of coordinators' topics are left to the main process,
+    which also loads their records in order."""
 
     uses_all_cores = True
     checker: SegmentChecker
 
     def can_group(self, item: Segment) -> bool:
-        return item.log is not None and can_read_in_group(item.log)
+        return (
+            item.log is not None and can_read_in_group(item.log) and not _is_coordinator_log(item)
+        )
 
     def process_group(
         self, items: Sequence[Segment]
@@ -64,9 +73,24 @@ class SegmentCheckProcessor(ItemProcessor[Segment, CheckOutcome[SegmentCheckResu
         ]
 
     def process_item(self, item: Segment) -> CheckOutcome[SegmentCheckResult] | None:
-        if item.log is None:
+        if item.log is None or _is_coordinator_log(item):
             return None
         single_core_checker = replace(
             self.checker, log_checker=replace(self.checker.log_checker, n_threads=0)
         )
         return collect_check_outcome(single_core_checker.iter_findings(item))
+
+
+def _is_coordinator_log(segment: Segment) -> bool:
+    return segment.log is not None and file_topic(segment.log) in COORDINATOR_TOPICS
+
+
+def iter_unvisited_segments(
+    segments: Iterable[Segment], visited_paths: set[str]
+) -> Iterator[Segment]:
+    """The segments not seen before, by real path; adds them to `visited_paths`."""
+    for segment in segments:
+        segment_path = segment.identity_path
+        if segment_path not in visited_paths:
+            yield segment
+            visited_paths.add(segment_path)

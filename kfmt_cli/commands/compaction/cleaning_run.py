@@ -56,6 +56,17 @@ class CleanerLogFacts:
         self.log_end_offset = max(self.log_end_offset, end_offset)
 
 
+def _record_sizes(batch_run: Block, records: RecordColumns) -> IntArray:
+    """The size of each record as a broker limits it: without its length or, in a wrapper, without
+    its offset and size."""
+    rows, magics = records.rows, batch_run.batches.magic[records.batch_of_row]
+    payload_sizes = rows.key_size.clip(0) + rows.value_size.clip(0)
+    sizes: IntArray = np.where(
+        magics == 2, rows.length, payload_sizes + np.where(magics == 1, 22, 14)
+    )
+    return sizes
+
+
 @dataclass(slots=True)
 class CleaningSimulation:
     """A dry run of cleaning one partition."""
@@ -79,6 +90,32 @@ class CleaningSimulation:
         for file in self.partition.logs:
             self._count_uncleaned_log(file, counts)
         return counts
+
+    def find_oversized_record_reason(self) -> str | None:
+        """Why the cleaner fails on a record that is larger than the topic's settings allow; None if
+        it does not.
+
+        Source: `org.apache.kafka.storage.internals.log.Cleaner` of 4.4, which limits only records
+        of compressed batches.
+        """
+        limit = self.settings.max_decompressed_message_bytes
+        if limit == TopicSettings().max_decompressed_message_bytes:
+            return None
+        for file in self.partition.logs:
+            if file.base_offset_or_zero >= self.dirty_range.first_uncleanable_offset:
+                break
+            for batch_run, records in self._iter_record_runs(file):
+                is_compressed = batch_run.batches.compression[records.batch_of_row] != 0
+                sizes = _record_sizes(batch_run, records)
+                rows = np.flatnonzero(is_compressed & (sizes > limit))
+                if len(rows):
+                    offset, size = records.rows.offset[rows[0]], sizes[rows[0]]
+                    return (
+                        f"max.decompressed.message.bytes is {limit} and the record at offset "
+                        f"{offset} has {size} bytes: from Kafka 4.4 on, the cleaner fails and "
+                        "removes nothing"
+                    )
+        return None
 
     def clean_partition(self) -> CleaningCounts:
         """Clean up to the first uncleanable offset, in as many passes as the map requires."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from kfmt_cli.broker.log_cleaner import CleanerSegment, CleaningCounts, compute_dirty_range
 from kfmt_cli.broker.start.checkpoints import CLEANER_CHECKPOINT, LOG_START_CHECKPOINT
 from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.broker.transactions.transaction import Transaction
 from kfmt_cli.broker.transactions.transactions import TransactionTracker
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.compaction.cleaning_run import CleanerLogFacts, CleaningSimulation
-from kfmt_cli.commands.compaction.key_records import show_key_records
+from kfmt_cli.commands.compaction.key_records import report_other_key_forms, show_key_records
 from kfmt_cli.commands.compaction.lines import (
     CLEANUP_POLICY_SETTING,
     SKIPPED_REASON,
@@ -39,6 +40,7 @@ _CLEANER_SETTING_NAMES = (
     "delete.retention.ms",
     "min.compaction.lag.ms",
     "max.compaction.lag.ms",
+    "max.decompressed.message.bytes",
 )
 
 
@@ -74,7 +76,7 @@ class CompactionCommand:
         log_directory, topic_partition, settings = self._settings_resolver.read_partition_settings(
             partition, self.run.report_input_error
         )
-        log_facts = self._read_log_facts(partition)
+        log_facts, options = self._read_log_facts(partition), self.options
         segment_facts, _ = read_segment_facts(partition, log_directory)
         log_facts.extend_log_end(segment_facts[-1].end_offset)
         cleaner_segments = [
@@ -99,7 +101,14 @@ class CompactionCommand:
             settings.max_compaction_lag_ms,
             self._now_ms,
         )
-        never_cleaned_reason = self._never_cleaned_reason(partition, log_facts, settings)
+        simulation = CleaningSimulation(
+            *(partition, log_facts, dirty_range, settings, self._now_ms),
+            *(options.offsets, options.dedupe_buffer_bytes, options.decompression_limit),
+        )
+        never_cleaned_reason = (
+            self._never_cleaned_reason(partition, log_facts, settings)
+            or simulation.find_oversized_record_reason()
+        )
         is_picked = never_cleaned_reason is None and (
             dirty_range.is_forced or dirty_range.dirty_ratio > settings.min_cleanable_ratio
         )
@@ -107,17 +116,12 @@ class CompactionCommand:
             uncleaned_reason = never_cleaned_reason or (
                 SKIPPED_REASON if self._cleans_only_picked and not is_picked else None
             )
-            n_records = show_key_records(
-                *(self.run, partition, self._key, dirty_range, uncleaned_reason),
-                self.options.decompression_limit,
-            )
+            limit = options.decompression_limit
+            shown = self.run, partition, self._key
+            n_records = show_key_records(*shown, dirty_range, uncleaned_reason, limit)
+            report_other_key_forms(*shown, limit)
             self._n_records_of_key = (self._n_records_of_key or 0) + n_records
             return
-        options = self.options
-        simulation = CleaningSimulation(
-            *(partition, log_facts, dirty_range, settings, self._now_ms),
-            *(options.offsets, options.dedupe_buffer_bytes, options.decompression_limit),
-        )
         is_cleaned = (
             never_cleaned_reason is None
             and dirty_range.dirty_bytes > 0
@@ -156,7 +160,11 @@ class CompactionCommand:
 
     def _read_log_facts(self, partition: Partition) -> CleanerLogFacts:
         """Read the batch headers of all logs, reporting their findings."""
-        log_facts, transaction_tracker = CleanerLogFacts(), TransactionTracker()
+        log_facts, transaction_tracker = (
+            CleanerLogFacts(),
+            TransactionTracker(partition.logs, self.options.paths),
+        )
+        ended_transactions: list[Transaction] = []
         collector = FindingCollector(self.run.max_findings)
         for file, block in iter_log_blocks(partition.logs):
             log_facts.is_damaged |= has_errors(block.findings)
@@ -169,11 +177,13 @@ class CompactionCommand:
                 log_facts.first_timestamp_by_base_offset.setdefault(
                     file.base_offset_or_zero, first_timestamp
                 )
-            for transaction in transaction_tracker.process_block(block):
-                if transaction.aborted_range is not None:
-                    log_facts.aborted_transactions.append(
-                        (*transaction.aborted_range, transaction.producer_id)
-                    )
+            ended_transactions += transaction_tracker.process_block(block)
+        ended_transactions += transaction_tracker.finish()
+        log_facts.aborted_transactions = [
+            (*transaction.aborted_range, transaction.producer_id)
+            for transaction in ended_transactions
+            if transaction.aborted_range is not None
+        ]
         log_facts.last_stable_offset = transaction_tracker.last_stable_offset
         log_facts.log_end_offset = transaction_tracker.log_end_offset
         self.run.report_suppressed_findings(partition.name, collector)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from kfmt_cli.broker.log_cleaner import DirtyRange
+from kfmt_cli.broker.log_reading.offset_map import latest_in_run_mask
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
+from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.compaction.lines import key_lines
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.log.record_stream import StreamedRecord, iter_records_and_findings
 from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.documents import KEY_OUTCOME_ROW
+from kfmt_cli.topics import find_decoder
 
 
 def show_key_records(
@@ -72,6 +76,31 @@ def _read_key_records(
                         )
                     )
     return key_records
+
+
+def report_other_key_forms(
+    run: CommandRun, partition: Partition, key: bytes, decompression_limit: DecompressionLimit
+) -> None:
+    """Report the keys of a partition that its program takes for this one, and the cleaner does
+    not."""
+    decoder = find_decoder(partition.topic_partition[0])
+    if decoder is None or (logical_key := decoder.logical_key(key)) == key:
+        return
+    latest_by_form: dict[bytes, StreamedRecord] = {}
+    for log in partition.logs:
+        with open_checked_log(log, read_ahead=False) as opened_log:
+            for record in iter_records_and_findings(
+                opened_log, decompression_limit, latest_in_run_mask
+            ):
+                if isinstance(record, StreamedRecord) and record.key not in (None, key):
+                    latest_by_form[record.key or b""] = record
+    for form, record in latest_by_form.items():
+        if decoder.logical_key(form) == logical_key:
+            kind = "tombstone" if record.value is None else "record"
+            run.sink.write_to_stderr(
+                f"{partition.name}: the same key in another form is another key for the log "
+                f"cleaner: {form.decode()}, its latest {kind} is at offset {record.offset}\n"
+            )
 
 
 LATEST_RECORD_REASON = "latest record for its key"

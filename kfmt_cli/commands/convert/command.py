@@ -49,6 +49,8 @@ class ConvertCommand:
     run: CommandRun
     options: ConvertOptions
     _converter: Converter = field(init=False)
+    _has_legacy: bool = False
+    """Whether some batches have magic 0 or 1."""
     _n_copied_files: int = 0
     _skipped_file_names: list[str] = field(default_factory=list)
 
@@ -76,7 +78,7 @@ class ConvertCommand:
         n_bytes_to_read = 2 * sum(size_by_path[log.path] for log in logs)
         with (
             run.output.progress(n_bytes_to_read) as progress,
-            open_staging_directory(destination) as staging,
+            open_staging_directory(destination, inputs=[source]) as staging,
         ):
             run.report_leftovers(staging.removed_leftovers)
             for file, relative_path in files:
@@ -106,6 +108,7 @@ class ConvertCommand:
             )
         with SegmentWriter(staging, relative_path, base_offset) as writer:
             conversion_counts = self._converter.convert_log(log, writer, progress.on_progress)
+        self._has_legacy |= conversion_counts.has_legacy
         if not conversion_counts.damaged or self.options.skip_damaged:
             self._verify_new_log(
                 staging.directory / relative_path, log, conversion_counts.digest, progress
@@ -155,6 +158,10 @@ class ConvertCommand:
             )
             return
         totals = summary.totals
+        if not self._has_legacy:
+            copied = f"{format_thousands(totals['bytes'])} bytes copied and verified"
+            sink.write_hint(f"nothing to convert: every batch is magic 2; {copied}", "good")
+            return
         sink.write_hint(
             f"{format_thousands(totals['bytes'])} bytes converted to "
             f"{format_thousands(totals['bytes_after'])} and "

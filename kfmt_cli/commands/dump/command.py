@@ -15,6 +15,7 @@ from kfmt_cli.commands.dump.options import DumpOptions
 from kfmt_cli.commands.each_partition import LogStartReporter
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.commands.payload_formats import payload_declarations
+from kfmt_cli.commands.schema_id_hints import SchemaIdHints
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.disk.directory_listing import (
     distinct_files,
@@ -29,13 +30,15 @@ from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
 from kfmt_cli.disk.kinds.kind import FileKind, FileLevel, InputFile
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KINDS
 from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
-from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.disk.topic_filter import TOPIC_PATTERNS
+from kfmt_cli.errors import InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding, FindingCollector, sort_findings
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.decompression import needs_separate_decoding
 from kfmt_cli.log.log_opening import OpenLog
 from kfmt_cli.log.rows_reader import LogRowsReader, RowsAndFindings
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.options.declaration import deprecation_message
 from kfmt_cli.render.row_rendering import recycle_buffer
 from kfmt_cli.render.sinks.sink import FileHeading, RowWriter, Sink
 from kfmt_cli.render.style import (
@@ -67,12 +70,16 @@ class DumpCommand:
     """Number of rows still to write; None for all."""
     _directory_kinds: frozenset[FileKind] | None = field(init=False)
     """Kinds of file to read in directories; None for all."""
+    _as_topic: str | None = field(init=False)
+    """The topic that decides how records are decoded; None for the directory's."""
     _forced_kind: FileKind | None = None
     """Kind of all files, regardless of their names."""
     _decoder: Decoder | None = None
     _fallback_decoder: Decoder | None = None
+    _schema_id_hints: SchemaIdHints = field(default_factory=SchemaIdHints)
     _follows_unknown_file: bool = False
     _log_start_notes: LogStartReporter = field(init=False)
+    _has_row: bool = False
     _n_empty_files: int = 0
     _n_read_files: int = 0
 
@@ -104,6 +111,8 @@ class DumpCommand:
             self._fallback_decoder = NO_DECODER if len(decoders) > 1 else None
         if selection_options:
             self._dump_partitions(input_files)
+            if not self._has_row:
+                run.report_empty_answer(input_files, self.options)
         elif input_files:
             self._dump_files(iter(input_files))
         if self._n_empty_files:
@@ -111,6 +120,8 @@ class DumpCommand:
                 f"{format_count(self._n_empty_files, 'empty file')} not shown; use --all to "
                 "list them"
             )
+        for hint in self._schema_id_hints.iter_hints():
+            run.sink.write_hint(hint)
         n_unread = run.summary.n_unread_inputs
         if n_unread and self._n_read_files:
             run.sink.write_to_stderr(
@@ -122,6 +133,7 @@ class DumpCommand:
     def _prepare(self) -> None:
         """Find out what to read and how; raises UsageError, InputError."""
         options, sink = self.options, self.run.sink
+        self._as_topic = options.as_topic or self._former_decoder_topic()
         selection_options = options.selection_options
         is_record_table = sink.display_options.table in (RECORD_ROW.name, DECODED_RECORD_ROW.name)
         reads_records = options.reads_records or is_record_table
@@ -140,6 +152,22 @@ class DumpCommand:
             raise UsageError("--key-format and --value-format require --records")
         self._decoder = payloads.decoder
         self._log_start_notes = LogStartReporter(self.run)
+
+    def _former_decoder_topic(self) -> str | None:
+        """The topic of --topic if it is no filter, but names the decoder, as it did before
+        --as-topic: an internal topic without a directory under the paths."""
+        (*_, topic) = self.options.topic or ("",)
+        if find_decoder(topic) is None:
+            return None
+        try:
+            paths = resolve_paths(self.options.paths, lambda _: None, accepts_stdin=True)
+            if any(input_path.directories for input_path in paths):
+                return None
+        except NotFoundError:
+            pass
+        TOPIC_PATTERNS.set(())
+        self.run.sink.write_to_stderr(f"kfmt: {deprecation_message('--topic', '--as-topic')}\n")
+        return topic
 
     def _iter_shown_files(
         self, files: Iterator[InputFile], explicit_path: str
@@ -204,7 +232,7 @@ class DumpCommand:
         return chunks, len(files) - sum(isinstance(chunk, InputFile) for chunk in chunks)
 
     def _find_decoder(self, file: InputFile) -> Decoder | None:
-        decoder = self._decoder or find_decoder(self.options.topic or file_topic(file))
+        decoder = self._decoder or find_decoder(self._as_topic or file_topic(file))
         return decoder or self._fallback_decoder
 
     def _dump_file(self, file: InputFile) -> None:
@@ -221,7 +249,7 @@ class DumpCommand:
             else:
                 self._dump_log(file)
         except InputError as error:
-            self.run.report_input_error(str(error))
+            self.run.report_input_error(error)
         else:
             self._n_read_files += 1
 
@@ -240,7 +268,11 @@ class DumpCommand:
         """Dump the selected records of a partition's logs."""
         with self.run.catch_input_errors():
             selection = resolve_selection(
-                self.options.selection_options, logs, self._rows_reader.decompression_limit
+                self.options.selection_options,
+                logs,
+                self._rows_reader.decompression_limit,
+                self.run.sink.write_to_stderr,
+                self.options.paths,
             )
             self._rows_reader = replace(self._rows_reader, selection=selection)
             self._dump_separately(selection.select_logs(logs))
@@ -321,7 +353,11 @@ class DumpCommand:
     def _create_rows_reader(self, file: InputFile) -> LogRowsReader:
         """The rows reader for a log, with the decoder of its topic."""
         decoder = self._find_decoder(file) if self._rows_reader.reads_records else None
-        return replace(self._rows_reader, decoder=decoder, as_text=self.run.sink.is_for_people)
+        is_for_people = self.run.sink.is_for_people
+        on_records = self._schema_id_hints.add_records if is_for_people and not decoder else None
+        return replace(
+            self._rows_reader, decoder=decoder, as_text=is_for_people, on_records=on_records
+        )
 
     def _iter_output_chunks(
         self, rows_reader: LogRowsReader, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
@@ -371,6 +407,7 @@ class DumpCommand:
     def _write_chunk(self, chunk: OutputChunk, collector: FindingCollector) -> None:
         run = self.run
         if isinstance(chunk, memoryview):
+            self._has_row |= bool(len(chunk))
             run.sink.flush_texts()
             run.output.write(chunk)
             recycle_buffer(chunk)

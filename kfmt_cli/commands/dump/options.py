@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.errors import UsageError, unknown_name_error
-from kfmt_cli.options.common import PathsOptions, all_files_option, layout_option, topic_option
+from kfmt_cli.options.common import (
+    TopicFilterOptions,
+    all_files_option,
+    decoder_topic_option,
+    layout_option,
+)
 from kfmt_cli.options.declaration import command_options, option
 from kfmt_cli.options.payload_options import PayloadOptions
 from kfmt_cli.options.selection import RecordSelectionOptions
@@ -38,13 +43,13 @@ def _write_file_kinds(formatter: click.HelpFormatter) -> None:
     ),
     write_epilog=_write_file_kinds,
 )
-class DumpOptions(PayloadOptions, RecordSelectionOptions, PathsOptions):
+class DumpOptions(PayloadOptions, RecordSelectionOptions, TopicFilterOptions):
     """Show every field of every batch or record, and every entry of any other file.
 
     Directories are read in order of topic, partition and base offset. All files are shown; with
-    --records, a selection or CSV, only logs and KRaft snapshots. Use - for standard input, a log.
-    Damage is reported in place and reading continues after it. Internal topic keys and values are
-    decoded.
+    --records, a selection or CSV, only logs and KRaft snapshots. PATH may be - for standard input,
+    a log, or pasted bytes as for hex. Damage is reported in place and reading continues after it.
+    Internal topic keys and values are decoded.
 
     \b
     Examples:
@@ -57,7 +62,11 @@ class DumpOptions(PayloadOptions, RecordSelectionOptions, PathsOptions):
     records: bool = option(default=False, help="Show records under their batch.")
     bits: bool = option(default=False, help="Draw the attribute bits of each batch.")
     limit: int | None = option(
-        default=None, type=click.IntRange(min=1), metavar="N", help="Stop after N rows."
+        *("-n", "--limit"),
+        default=None,
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Stop after N rows.",
     )
     mode: str = option(
         "--bytes",
@@ -65,7 +74,7 @@ class DumpOptions(PayloadOptions, RecordSelectionOptions, PathsOptions):
         type=click.Choice(["auto", "utf8", "hex", "base64"]),
         help="Encoding of keys, values and headers; auto: text if valid UTF-8, otherwise base64.",
     )
-    topic: str | None = topic_option()
+    as_topic: str | None = decoder_topic_option()
     layout: str | None = layout_option()
     all_files: bool = all_files_option()
     columns: str | None = option(

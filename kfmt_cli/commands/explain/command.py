@@ -12,12 +12,12 @@ from kfmt_cli.commands.explain.options import ExplainOptions
 from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
 from kfmt_cli.commands.explain.pages.page import PageSection, PageSpec, load_page_facts
 from kfmt_cli.core.integers import parse_int
-from kfmt_cli.errors import UsageError, similar_names_question
+from kfmt_cli.errors import UsageError, unknown_name_question
 from kfmt_cli.findings.codes import CODES_BY_SUBJECT
 from kfmt_cli.findings.finding import FindingCode, Severity
 from kfmt_cli.options.parameter_types import parse_input_path
 from kfmt_cli.render.finding import STYLE_BY_SEVERITY, wrap_labelled_text
-from kfmt_cli.render.style import Theme, format_count
+from kfmt_cli.render.style import Theme, escape_unprintable, format_count
 from kfmt_cli.rows.documents import CODE_ROW, EXPLAIN_PAGE_ROW, WHEEL_STEP_ROW
 from kfmt_cli.rows.types.finding_row import finding_code_members
 
@@ -60,7 +60,7 @@ class ExplainCommand:
         for name in names:
             if name not in titled_code_by_name and name not in EXPLAIN_PAGES:
                 known_names = [*titled_code_by_name, *EXPLAIN_PAGES]
-                question = similar_names_question(
+                question = unknown_name_question(
                     name, known_names, "; run kfmt explain to list all"
                 )
                 raise UsageError(f"no finding or topic named {name!r}{question}")
@@ -175,8 +175,11 @@ def _format_mechanism_page(
         lines.append("\n")
         if isinstance(section, str):
             lines += [
-                f"{line}\n" for line in wrap_labelled_text(section, width or 80, margin_columns=0)
+                f"{line}\n"
+                for line in wrap_labelled_text(
+                    escape_unprintable(section), width or 80, margin_columns=0
+                )
             ]
         else:
-            lines += [f"  {line}\n" for line in section]
+            lines += [f"  {escape_unprintable(line)}\n" for line in section]
     return lines

@@ -24,31 +24,45 @@ from kfmt_cli.arrow.export.manifest import (
 )
 from kfmt_cli.arrow.input_files import input_file, list_input_files, mount_split_files
 from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.checks.second_look import change_note
 from kfmt_cli.commands.command_run import CommandRun, RunEvent
 from kfmt_cli.commands.each_partition import LogStartReporter
 from kfmt_cli.commands.export.options import ExportOptions
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.commands.payload_formats import payload_declarations
+from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.regular_files import regular_file
 from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.changes import missing_file_error
 from kfmt_cli.disk.input_paths import reject_stdin
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
 from kfmt_cli.disk.path_resolution import prepare_listable_path, problem_messages
+from kfmt_cli.disk.topic_filter import select_topics
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.execution.file_split import FileSplit, compute_split_points
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.processes import map_in_processes
 from kfmt_cli.execution.read_request import ReadRequest, build_request, bytes_per_task
 from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
-from kfmt_cli.findings.codes import UNREADABLE_FILE_CODES
+from kfmt_cli.findings.codes import FILE_SHRANK, UNREADABLE_FILE_CODES
 from kfmt_cli.findings.finding import FindingCollector
 from kfmt_cli.log.selection.selection import Selection
-from kfmt_cli.render.style import format_count
+from kfmt_cli.render.style import format_bytes, format_count
 from kfmt_cli.rows.file_result import FileResult
-from kfmt_cli.rows.table_types import LAKE_TABLES, SNAPSHOT_RECORDS_TABLE, export_result_type
+from kfmt_cli.rows.table_types import (
+    LAKE_TABLES,
+    RECORDS_TABLE,
+    SNAPSHOT_RECORDS_TABLE,
+    export_result_type,
+    with_replica_columns,
+)
 from kfmt_cli.writers.output import convert_output_errors, require_outside_inputs
+from kfmt_cli.writers.output_access import private_like
+from kfmt_cli.writers.synced_directories import create_directory, sync_directories
 
 UNFINISHED_MARKER = ".kfmt-export-unfinished"
+MAX_MARKER_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
@@ -77,12 +91,37 @@ class ExportCommand:
             selection_options=options.selection_options,
             max_split_bytes=self._lake_options.target_file_bytes,
             parallelism=options.n_jobs,
+            reads_all_replicas=options.all_replicas,
             decompression_limit=options.decompression_limit,
             payload_declarations=payload_declarations(options, options.paths),
         )
         self._request = build_request(request, paths, options.columns, options.topics)
+        if options.all_replicas and not self._request.columns:
+            columns = with_replica_columns(RECORDS_TABLE.name)
+            self._request = replace(self._request, columns=columns)
         self.run.set_result_type(export_result_type(self._lake_options.table_names))
-        return self.run.run_task(self, paths)
+        with private_like(options.paths):
+            exit_code = self.run.run_task(self, paths)
+        if not options.dry_run:
+            self._report_outputs()
+        return exit_code
+
+    def _report_outputs(self) -> None:
+        """Say what was written, and how to read it; or why nothing was."""
+        write = self.run.sink.write_to_stderr
+        totals = self._manifest.output_totals
+        for table_name, total in totals.items():
+            files_text = format_count(total.n_files, "file")
+            rows_text = format_count(total.n_rows, "row" if table_name != "records" else "record")
+            size_text = format_bytes(total.n_bytes)
+            write(f"wrote {self.options.to}/{table_name}: {files_text}, {rows_text}, {size_text}\n")
+        if totals and is_local(self.options.to):
+            table_name, total = next(iter(totals.items()))
+            quoted = f"{self.options.to}/{table_name}/**/*.{total.suffix}".replace("'", "''")
+            write(f"read it: duckdb -c \"from '{quoted}'\"\n")
+        if not totals and self._splits and self.options.selection_options:
+            logs = [input_file(split) for split in self._splits]
+            self.run.report_empty_answer(logs, self.options)
 
     def find_files(self, paths: tuple[str, ...]) -> Iterator[RunEvent]:
         """Find the files; raises InputError, or UsageError if the destination is not empty."""
@@ -95,6 +134,12 @@ class ExportCommand:
         for path in paths:
             yield from map(InputError, problem_messages(path))
         request = replace(self._request, table=self._lake_options.listing_table)
+        if self.options.topic:
+            all_splits = list_input_files(request, lambda _: None)
+            existing_topics = {split.topic_partition[0] for split in all_splits}
+            topics = request.topics | select_topics(self.options.topic, existing_topics)
+            request = replace(request, topics=topics)
+            self._request = replace(self._request, topics=topics)
         file_splits = list_input_files(request, self.run.sink.write_to_stderr, require_topics=True)
         for split in file_splits:
             if split.read_error:
@@ -149,7 +194,11 @@ class ExportCommand:
             try:
                 with mount_split_files(request, splits):
                     selection_by_directory[directory] = resolve_selection(
-                        request.selection_options, logs, request.decompression_limit
+                        request.selection_options,
+                        logs,
+                        request.decompression_limit,
+                        self.run.sink.write_to_stderr,
+                        self.options.paths,
                     )
             except InputError as error:
                 yield error
@@ -296,12 +345,15 @@ class ExportCommand:
                 result.counts[table_name] = (result.counts[table_name] or 0) + n_rows
             for finding in findings:
                 if finding.code in UNREADABLE_FILE_CODES:
-                    yield InputError(finding.message.replace(path, result.file))
+                    yield missing_file_error(path, finding.message.replace(path, result.file))
                     result.is_partial, result.counts["bytes"] = True, 0
                     continue
-                result.count_findings(finding.code)
-                if result.findings.count_and_admit(finding):
-                    yield replace(finding, file=result.file)
+                shown_finding = replace(finding, file=result.file)
+                if finding.code == FILE_SHRANK:  # what it has now was read
+                    shown_finding = change_note(result.file)
+                result.count_findings(shown_finding.code)
+                if result.findings.count_and_admit(shown_finding):
+                    yield shown_finding
         yield result
 
 
@@ -311,7 +363,7 @@ def mark_unfinished(directory: Path, table_names: tuple[str, ...]) -> Iterator[N
     OutputError."""
     marker_path = directory / UNFINISHED_MARKER
     with convert_output_errors(marker_path):
-        directory.mkdir(parents=True, exist_ok=True)
+        create_directory(directory)
         marker_file = marker_path.open("x")
     with marker_file:
         with convert_output_errors(marker_path):
@@ -321,16 +373,21 @@ def mark_unfinished(directory: Path, table_names: tuple[str, ...]) -> Iterator[N
         yield
         with convert_output_errors(marker_path):
             marker_path.unlink()
+        sync_directories(directory, [directory])  # a marker left after a power cut ends an export
 
 
 def remove_unfinished_export(directory: Path) -> None:
     """Remove the files of a killed export; raises UsageError if it is still running."""
     marker_path = directory / UNFINISHED_MARKER
     try:
-        with marker_path.open() as marker_file:
+        with regular_file(marker_path, follow_links=False) as marker_file:
             fcntl.flock(marker_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
-                table_names = [name for name in json.load(marker_file) if name in LAKE_TABLES]
+                table_names = [
+                    name
+                    for name in parse_json(marker_file.read(MAX_MARKER_BYTES))
+                    if name in LAKE_TABLES
+                ]
             except (ValueError, TypeError):
                 table_names = []  # killed before it had written anything
             for directory_name in (*table_names, KFMT_DIRECTORY):

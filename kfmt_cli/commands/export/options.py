@@ -5,8 +5,14 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.errors import unknown_name_error
-from kfmt_cli.options.common import PathsOptions, force_option, require_packages
-from kfmt_cli.options.declaration import command_options, option, options_class
+from kfmt_cli.options.common import (
+    ALL_REPLICAS_HELP,
+    PathsOptions,
+    force_option,
+    require_packages,
+    topic_filter_option,
+)
+from kfmt_cli.options.declaration import command_options, deprecated, option, options_class
 from kfmt_cli.options.lake import LakeFileOptions
 from kfmt_cli.options.parameter_types import ByteSizeType, parse_literal_path
 from kfmt_cli.options.payload_options import DecodeOptions
@@ -39,7 +45,9 @@ class ExportTableOptions(PathsOptions):
         help="Tables to write.",
     )
     columns: str = option(default="", help="Record columns, comma-separated.")
-    topics: str = option(default="", help="Only these topics, comma-separated.")
+    topic: tuple[str, ...] = topic_filter_option()
+    topics: str = deprecated("--topics", use="--topic", default="")
+    all_replicas: bool = option(default=False, help=ALL_REPLICAS_HELP)
 
 
 @command_options(
@@ -53,7 +61,8 @@ class ExportOptions(DecodeOptions, LakeFileOptions, RecordSelectionOptions, Expo
     Writes the same files as kfmt pipeline export, using the cores of this machine: a few large
     files, each covering many segments, with topic and partition as columns. DIR/_kfmt/manifest.json
     maps files to segments. DIR is created; without --force, it must be empty. Damage is reported
-    and everything readable is written. Needs pip install 'kfmt-cli[arrow]'.
+    and everything readable is written. Each record is read once, from the best of several replicas.
+    Needs pip install 'kfmt-cli[arrow]'.
 
     \b
     Examples:

@@ -17,13 +17,15 @@ from kfmt_cli.broker.log_reading.seek import (
     choose_position_for_timestamp,
     read_blocks_from,
 )
+from kfmt_cli.broker.log_reading.timestamp_lookup import find_offset_for_timestamp
 from kfmt_cli.commands.command_run import CommandRun, RowCells, chunk_rows
 from kfmt_cli.commands.each_partition import LogStartReporter, iter_log_blocks, show_read_progress
 from kfmt_cli.commands.find.options import FindOptions
 from kfmt_cli.commands.partition_selection import resolve_selection
+from kfmt_cli.commands.replica_logs import SelectedReplicas, select_log_replicas
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.directory_listing import format_no_logs_message
-from kfmt_cli.disk.file_names import path_identity
+from kfmt_cli.disk.file_names import log_partition_directory, path_identity
 from kfmt_cli.disk.input_paths import InputPath, resolve_paths
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import ExitCode, InputError
@@ -33,8 +35,10 @@ from kfmt_cli.log.derived_columns import read_complete_records
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.options.selection import RecordSelectionOptions
 from kfmt_cli.render.style import escape_unprintable, format_count
 from kfmt_cli.rows.documents import MATCH_ROW
+from kfmt_cli.rows.offset_order import in_order_mask
 
 MAX_LATER_BATCHES = 256  # stop after this many batches that begin later; damage may fake a few
 
@@ -49,8 +53,12 @@ class FindCommand:
     """Number of rows still to show; None for all."""
     _n_matches: int = 0
     _n_matched_files: int = 0
+    _replicas: SelectedReplicas = field(default_factory=SelectedReplicas)
     _finding_collector: FindingCollector = field(init=False)
     """Findings of the segment that is searched."""
+    _log_starts: LogStartReporter = field(init=False)
+    _matched_offset: object = None
+    """The offset found for the timestamp in this partition."""
 
     def execute(self) -> None:
         """Search every partition under some paths."""
@@ -71,7 +79,18 @@ class FindCommand:
                 for segment in segments_with_log:
                     segment_by_identity.setdefault(segment.identity_path, segment)
         segments_with_log = list(segment_by_identity.values())
-        log_start_notes = LogStartReporter(self.run)
+        self._replicas = select_log_replicas(
+            self.run,
+            [segment.required_log for segment in segments_with_log],
+            1,
+            all_replicas=self.options.all_replicas,
+        )
+        segments_with_log = [
+            segment
+            for segment in segments_with_log
+            if self._replicas.restrict_selection(segment.required_log, Selection()) is not None
+        ]
+        self._log_starts = LogStartReporter(self.run)
         logs_to_read = (
             [segment.any_file for segment in segments_with_log]
             if self.options.selection_options
@@ -83,7 +102,7 @@ class FindCommand:
                     directory_segments, key=lambda segment: segment.any_file.base_offset_or_zero
                 )
                 first_log = sorted_segments[0].any_file
-                log_start_notes.report_log_start(
+                self._log_starts.report_log_start(
                     first_log.path, first_log.base_offset, first_log.name
                 )
                 self._search_partition(sorted_segments)
@@ -91,6 +110,12 @@ class FindCommand:
             self.run.sink.write_hint(format_count(self._n_matches, "place"))
         elif segments_with_log and not self._n_matches:
             self.run.sink.write_hint("not found")
+            options: RecordSelectionOptions = self.options
+            if (offset := self.options.offset) is not None:
+                options = RecordSelectionOptions(from_offset=offset)
+            logs = [segment.log for segment in segments_with_log if segment.log is not None]
+            if self.options.timestamp is None:
+                self.run.report_empty_answer(logs, options)
         if segments_with_log and not self._n_matches:
             self.run.output.raise_exit_code(ExitCode.FINDINGS)
 
@@ -106,20 +131,52 @@ class FindCommand:
                     segment, partial(self._iter_offset_matches, self.options.offset)
                 )
         elif self.options.timestamp is not None:
+            self._matched_offset = None
             for segment in segments:
                 if self._search_segment(
                     segment, partial(self._iter_timestamp_matches, self.options.timestamp)
                 ):
-                    return
+                    break
+            self._report_other_answer(segments, self.options.timestamp)
         else:
             self._search_selected_records(segments)
+
+    def _report_other_answer(self, segments: list[Segment], timestamp: int) -> None:
+        """Report the offset that a broker answers for a timestamp, if it is another one. A single
+        log does not show which segment a broker searches."""
+        log = segments[0].required_log
+        if any(segment.is_explicit for segment in segments):
+            return
+        try:
+            offset = find_offset_for_timestamp(
+                segments,
+                timestamp,
+                self._log_starts.log_start_offset(log_partition_directory(log.path)),
+                self.options.decompression_limit,
+            )
+        except InputError as error:
+            answer = f"an error: {error}"
+        else:
+            if offset == self._matched_offset:
+                return
+            answer = "no offset" if offset is None else f"offset {offset}"
+        directory = log.name.rpartition("/")[0] or "."
+        message = (
+            f"{directory}: after a clean shutdown, a broker answers {answer} for this timestamp, "
+            "by its indexes and its log start offset; see kfmt index-check"
+        )
+        self.run.sink.write_to_stderr(f"{escape_unprintable(message)}\n")
 
     def _search_selected_records(self, segments: list[Segment]) -> None:
         """Search the segments of a partition for selected records."""
         logs = [segment.log for segment in segments if segment.log is not None]
         with self.run.catch_input_errors():
             selection = resolve_selection(
-                self.options.selection_options, logs, self.options.decompression_limit
+                self.options.selection_options,
+                logs,
+                self.options.decompression_limit,
+                self.run.sink.write_to_stderr,
+                self.options.paths,
             )
             producer_selection = Selection(
                 record_filter=RecordFilter(producer_id=selection.record_filter.producer_id)
@@ -131,8 +188,9 @@ class FindCommand:
             )
             selected_paths = {log.path for log in selection.select_logs(logs)}
             for segment in segments:
-                if segment.any_file.path in selected_paths:
-                    self._search_segment(segment, partial(iter_matches, selection))
+                log_selection = self._replicas.restrict_selection(segment.required_log, selection)
+                if segment.any_file.path in selected_paths and log_selection is not None:
+                    self._search_segment(segment, partial(iter_matches, log_selection))
 
     def _search_segment(
         self, segment: Segment, iter_matches: Callable[[Segment], Iterator[RowCells]]
@@ -168,30 +226,38 @@ class FindCommand:
     def _iter_offset_matches(self, offset: int, segment: Segment) -> Iterator[RowCells]:
         read_position = self._note_if_scanned(segment, choose_position_for_offset(segment, offset))
         n_later_batches, next_base_offset, end_offset = 0, None, None
+        unproven_matches: list[RowCells] = []  # of a batch that may have another offset
         for block in self._iter_blocks_from(segment, read_position):
             batches = block.batches
             later_mask = (batches.base_offset > offset) & (batches.has_base_offset == 1)
             candidate_mask = (batches.last_offset >= offset) & ~later_mask
-            undamaged_mask = candidate_mask & (batches.crc_valid == 1)
-            if candidate_mask.any():
-                batch_index = int(
-                    np.argmax(undamaged_mask if undamaged_mask.any() else candidate_mask)
-                )
+            is_in_order = in_order_mask(batches)
+            proven_mask = candidate_mask & is_in_order
+            if proven_mask.any() or (candidate_mask.any() and not unproven_matches):
+                undamaged_mask = candidate_mask & (batches.crc_valid == 1)
+                masks = (proven_mask, undamaged_mask, candidate_mask)
+                batch_index = int(np.argmax(next(mask for mask in masks if mask.any())))
                 matches = self._iter_matching_records(
                     block,
                     batch_index,
                     lambda records: records.rows.offset == offset,
                     read_position.via,
                 )
-                yield from [*matches] or [_match_cells(block, batch_index, read_position.via)]
-                return
+                batch_matches = [*matches] or [_match_cells(block, batch_index, read_position.via)]
+                if proven_mask.any():
+                    yield from batch_matches
+                    return
+                unproven_matches = batch_matches
             if next_base_offset is None and later_mask.any():
                 next_base_offset = int(batches.base_offset[later_mask].min())
-            if len(batches):
-                end_offset = int(batches.last_offset.max()) + 1
+            if is_in_order.any():
+                end_offset = int(batches.last_offset[is_in_order].max()) + 1
             n_later_batches += int(later_mask.sum())
             if n_later_batches >= MAX_LATER_BATCHES:
                 break  # compaction has removed it
+        if unproven_matches:
+            yield from unproven_matches
+            return
         reason = f"the next batch starts at offset {next_base_offset}"
         if next_base_offset is None:
             reason = (
@@ -217,6 +283,7 @@ class FindCommand:
                 )
                 first_match = next(matches, None)
                 if first_match is not None:
+                    self._matched_offset = first_match[4]
                     yield first_match
                     return
 

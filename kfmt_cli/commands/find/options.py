@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.common import ALL_REPLICAS_HELP, TopicFilterOptions
 from kfmt_cli.options.declaration import command_options, option
 from kfmt_cli.options.parameter_types import TimeType
 from kfmt_cli.options.selection import RecordSelectionOptions
@@ -19,7 +19,7 @@ from kfmt_cli.options.selection import RecordSelectionOptions
         *("given_findings", "max_decompressed"),
     ),
 )
-class FindOptions(RecordSelectionOptions, PathsOptions):
+class FindOptions(RecordSelectionOptions, TopicFilterOptions):
     """Find the segment, batch and byte of an offset, a timestamp or matching records.
 
     Offsets and timestamps are looked up in the indexes; if an index is unusable, kfmt says so and
@@ -46,8 +46,14 @@ class FindOptions(RecordSelectionOptions, PathsOptions):
         help="Find the first record at or after this time: milliseconds, or 2026-11-20T15:24.",
     )
     limit: int | None = option(
-        default=None, type=click.IntRange(min=1), metavar="N", help="Stop after N matches."
+        *("-n", "--limit"),
+        default=None,
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Stop after N matches.",
     )
+
+    all_replicas: bool = option(default=False, help=ALL_REPLICAS_HELP)
 
     def __post_init__(self) -> None:
         n_search_terms = sum(

@@ -11,7 +11,7 @@ from kfmt_cli.commands.format.options import FormatOptions
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk.kinds import KINDS, classify_name
 from kfmt_cli.disk.kinds.kind import FileKind
-from kfmt_cli.errors import UsageError
+from kfmt_cli.errors import UsageError, unknown_name_question
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.kafka_messages import load_message_definitions, message_layout
@@ -115,13 +115,9 @@ def find_layouts(name: str) -> list[Layout]:
     ]
     if file_layouts := [layout for chapter in matching_chapters for layout in chapter.layouts]:
         return file_layouts
-    candidates = [
-        layout.name for layout in all_layouts if normalized_name in _normalize_name(layout.name)
-    ]
-    hint = (
-        f"did you mean {', '.join(candidates)}?" if candidates else "run kfmt format to list them"
-    )
-    raise UsageError(f"no format named {name!r}; {hint}")
+    names = [layout.name for layout in all_layouts]
+    question = unknown_name_question(normalized_name, names, "; run kfmt format to list them")
+    raise UsageError(f"no format named {name!r}{question}")
 
 
 @dataclass(slots=True)

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.checks.log.checker import LogRangeCheck, open_checked_log
 from kfmt_cli.commands.command_run import CommandRun, chunk_rows
 from kfmt_cli.commands.hex.options import HexOptions
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import FieldNode
-from kfmt_cli.core.source import STDIN_PATH
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import file_topic
 from kfmt_cli.disk.file_access import is_directory, read_bytes_at
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
+from kfmt_cli.disk.pasted_input import resolve_pasted_file
 from kfmt_cli.disk.path_resolution import mount_and_resolve_path, resolve_input_file
 from kfmt_cli.errors import ExitCode, InputError, NotFoundError, UsageError
+from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.formats import batch_header_readers as header
 from kfmt_cli.log.anatomy.batches import BatchAnatomy, invalid_batch_part
 from kfmt_cli.log.anatomy.other_files import file_anatomy
 from kfmt_cli.log.anatomy.part import AnatomyPart
-from kfmt_cli.log.block import BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES, Block
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES, Block, slice_block
 from kfmt_cli.render.hexdump import HexDumper
 from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.types.anatomy import FIELD_ROW, anatomy_cells, structure_lines
 from kfmt_cli.topics import find_decoder
 
+# Findings of which the dump shows all there is to know in place.
+MARKED_CODES = frozenset(
+    {
+        codes.BATCH_LENGTH_TOO_BIG,
+        codes.BATCH_LENGTH_TOO_SMALL,
+        codes.DECOMPRESSION_FAILED,
+        codes.MESSAGE_MALFORMED,
+        codes.RECORD_MALFORMED,
+        codes.RECORD_OFFSET_OUT_OF_BATCH,
+        codes.RECORD_OFFSETS_BACKWARDS,
+    }
+)
 MAX_DAMAGE_FINDINGS = 5  # findings to show if the requested batch is missing
-HEX_PREFIX = "hex:"
-MAX_STDIN_BYTES = 64 << 20  # bytes of standard input
 MAX_INVALID_BYTES = 1 << 16  # bytes to show that are not a batch
 
 
@@ -52,20 +60,20 @@ class HexCommand:
         """Show the requested part of a file; raises UsageError."""
         path = self.options.file
         try:
-            if path != STDIN_PATH:
+            file = resolve_pasted_file(path, needs_file=True)
+            if file is None:
                 path = mount_and_resolve_path(path)
-            if is_directory(path):
-                raise UsageError(f"{format_display_name(path)} is a directory; hex needs a file")
-            if path == STDIN_PATH or path.startswith(HEX_PREFIX):
-                with TemporaryDirectory() as scratch_directory:
-                    self._show_file(_store_as_log(path, Path(scratch_directory)))
-            else:
-                self._show_file(resolve_input_file(path))
+                if is_directory(path):
+                    raise UsageError(
+                        f"{format_display_name(path)} is a directory; hex needs a file"
+                    )
+                file = resolve_input_file(path)
+            self._show_file(file)
         except NotFoundError as error:
             self.run.output.raise_exit_code(error.exit_code)
             self.run.sink.write_to_stderr(f"kfmt: {escape_unprintable(str(error))}\n")
         except InputError as error:
-            self.run.report_input_error(str(error))
+            self.run.report_input_error(error)
 
     def _show_file(self, file: InputFile) -> None:
         layout = None
@@ -87,7 +95,7 @@ class HexCommand:
 
     def _show_batch(self, file: InputFile) -> None:
         """Show the requested batch, then its findings; raises NotFoundError."""
-        decoder = find_decoder(self.options.topic or file_topic(file))
+        decoder = find_decoder(self.options.as_topic or self.options.topic or file_topic(file))
         last_offset = -1
         damage_findings: list[Finding] = []
         with open_checked_log(file, read_ahead=False) as log:
@@ -96,14 +104,17 @@ class HexCommand:
                 if batch_index is not None:
                     batch = block.batches.row(batch_index)
                     shown_bytes = read_bytes_at(file.path, batch.position, batch.size, file.name)
+                    findings = self._check_batch(block, batch_index, log.base_offset)
                     anatomy_parts = BatchAnatomy(
-                        block, batch_index, shown_bytes, decoder, self.options.decompression_limit
+                        block,
+                        batch_index,
+                        shown_bytes,
+                        decoder,
+                        self.options.decompression_limit,
+                        findings=findings,
                     ).iter_parts()
                     self._write_parts(file, map(self._select_requested_record, anatomy_parts))
-                    # Findings about its records are already shown.
-                    self.run.handle_events(
-                        finding for finding in block.findings if finding.batch == batch.number
-                    )
+                    self._report_findings(findings)
                     return
                 damage_findings += filter(is_error, block.findings)
                 del damage_findings[MAX_DAMAGE_FINDINGS:]
@@ -128,6 +139,23 @@ class HexCommand:
             raise NotFoundError(f"{file.name}: {not_found_message}")
         self._write_parts(file, [invalid_batch_part(shown_bytes, position)])
         self.run.output.raise_exit_code(ExitCode.FINDINGS)
+
+    def _check_batch(
+        self, block: Block, batch_index: int, base_offset: int | None
+    ) -> list[Finding]:
+        """The findings of `verify-crc --deep` about a batch."""
+        limit = self.options.decompression_limit
+        range_check = LogRangeCheck(True, limit, base_offset)
+        range_check.check_block(slice_block(block, batch_index, batch_index + 1))
+        return range_check.findings
+
+    def _report_findings(self, findings: list[Finding]) -> None:
+        """Count findings, and show those that are not marked on a field."""
+        for finding in findings:
+            if finding.code in MARKED_CODES:
+                self.run.count_finding(finding)
+            else:
+                self.run.handle_event(finding)
 
     def _find_batch_index(self, block: Block) -> int | None:
         """Index of the requested batch in a block; None if it is not in it."""
@@ -206,27 +234,6 @@ def _record_offset(node: FieldNode) -> int | None:
         ),
         None,
     )
-
-
-def _store_as_log(argument: str, scratch_directory: Path) -> InputFile:
-    """Standard input, or hex digits, as a log that can be read more than once; raises InputError.
-
-    Standard input may also contain hex digits.
-    """
-    display_name = argument if argument == STDIN_PATH else "the digits"
-    log_bytes = argument.removeprefix(HEX_PREFIX).encode()
-    if argument == STDIN_PATH:
-        log_bytes = read_bytes_at(STDIN_PATH, 0, MAX_STDIN_BYTES)
-    hex_digits = b"".join(log_bytes.split())
-    is_hex = hex_digits and not hex_digits.strip(b"0123456789abcdefABCDEF")
-    if is_hex and len(hex_digits) % 2 == 0:
-        log_bytes = bytes.fromhex(hex_digits.decode())
-    elif argument != STDIN_PATH:
-        reason = "needs two digits per byte" if is_hex else "has the digits 0–9 and a–f"
-        raise InputError(f"{argument}: hexadecimal {reason}")
-    log_path = scratch_directory / f"given{LOG_KIND.suffix}"
-    log_path.write_bytes(log_bytes)
-    return InputFile(str(log_path), display_name, LOG_KIND)
 
 
 def _read_invalid_bytes(file: InputFile, position: int) -> bytes:

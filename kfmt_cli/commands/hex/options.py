@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.options.common import InputOptions, layout_option, topic_option
-from kfmt_cli.options.declaration import argument, command_options, option
+from kfmt_cli.options.common import InputOptions, decoder_topic_option, layout_option
+from kfmt_cli.options.declaration import argument, command_options, deprecated, option
 from kfmt_cli.options.parameter_types import parse_input_path
 
 
@@ -21,7 +21,8 @@ class HexOptions(InputOptions):
     Attribute bits, records and varints are broken out, including those inside a compressed block,
     which are numbered from its first decompressed byte. Damage is marked in place. Without options,
     shows the first batch of a log, or the whole of any other file. FILE may be - for standard
-    input, or hex: followed by the hex digits of a batch.
+    input, or pasted bytes: hex digits after hex:, base64 after base64:, b'…', or the text of xxd,
+    hexdump -C or Wireshark. The exit code is that of verify-crc --deep for what is shown.
 
     \b
     Examples:
@@ -29,6 +30,7 @@ class HexOptions(InputOptions):
       kfmt hex sample_segments/kafka-3.9.1-broker1/orders-0/00000000000000000000.index --entry 3
       kfmt hex sample_segments/kafka-3.9.1-broker1/txn-0/00000000000000000736.snapshot
       kfmt hex sample_segments/kafka-2.8.2/v1-lz4-0/00000000000000000000.log --position 0
+      kfmt hex hex:00000000000000000000000ea7ec68030000ffffffffffffffff
     """
 
     file: str = argument("FILE", type=parse_input_path)
@@ -49,7 +51,8 @@ class HexOptions(InputOptions):
         default=False, help="With --offset: show only the batch header and that record."
     )
     whole: bool = option(default=False, help="Show all bytes of long fields.")
-    topic: str | None = topic_option()
+    as_topic: str | None = decoder_topic_option()
+    topic: str | None = deprecated("--topic", use="--as-topic", default=None)
     layout: str | None = layout_option()
 
     def __post_init__(self) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.options.common import PathsOptions, index_interval_option, kafka_version_option
+from kfmt_cli.options.common import (
+    FINDING_OPTIONS,
+    TopicFilterOptions,
+    format_option,
+    index_interval_option,
+    kafka_version_option,
+)
 from kfmt_cli.options.declaration import command_options, option
+from kfmt_cli.render.output_formats import FINDING_FORMATS, OUTPUT_FORMATS
 
 
 @command_options(
     "index-check",
     "Check indexes against their log.",
-    common=(
-        *("lists_all", "shows_notes", "wide", "format_", "table", "color"),
-        *("strict", "given_findings", "jobs", "max_decompressed"),
-    ),
+    common=("table", *FINDING_OPTIONS),
     shows_findings=True,
 )
-class IndexCheckOptions(PathsOptions):
+class IndexCheckOptions(TopicFilterOptions):
     """Check .index, .timeindex and .txnindex files against their log.
 
     The rules hold for every broker version, and for indexes written by leaders, followers, the log
@@ -30,6 +34,7 @@ class IndexCheckOptions(PathsOptions):
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
 
+    format_: str = format_option([*OUTPUT_FORMATS, *FINDING_FORMATS])
     lookup_offset: int | None = option(
         default=None, type=int, help="Show how a broker looks up this offset."
     )

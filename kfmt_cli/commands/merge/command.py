@@ -16,6 +16,8 @@ from kfmt_cli.broker.log_reading.offset_intervals import (
     subtract_intervals,
 )
 from kfmt_cli.broker.start.checkpoints import CLEANER_CHECKPOINT, LEADER_EPOCH_CHECKPOINT
+from kfmt_cli.broker.start.known_topic_id import NearbyTopicIds
+from kfmt_cli.checks.log.checker import iter_checked_blocks
 from kfmt_cli.commands.command_run import CommandRun, Progress
 from kfmt_cli.commands.merge.options import MergeOptions
 from kfmt_cli.commands.merge.replica_logs import (
@@ -39,7 +41,9 @@ from kfmt_cli.commands.replicas.command import ReplicasCommand
 from kfmt_cli.commands.replicas.nodes import DiskReplica
 from kfmt_cli.commands.replicas.offline_cluster import OfflineCluster, PartitionComparison
 from kfmt_cli.commands.replicas.options import ReplicasOptions
+from kfmt_cli.commands.salvage.broker_files import copy_undamaged_file, write_known_topic_id
 from kfmt_cli.commands.salvage.partition_logs import base_offset_in_name, is_swap_file
+from kfmt_cli.commands.salvage.transaction_lines import report_restored_markers
 from kfmt_cli.commands.settings_resolver import is_topic_compacted
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import classify_file, file_size
@@ -47,16 +51,15 @@ from kfmt_cli.disk.file_names import directory_marker_suffix
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.topic_filter import select_topics
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.execution.read_request import parse_name_list
-from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import escape_unprintable, format_count, format_range
 from kfmt_cli.rows.documents import MERGE_ROW
 from kfmt_cli.writers.derived_files import encode_epoch_checkpoint, write_missing_files
 from kfmt_cli.writers.output import (
     StagingDirectory,
     check_source_and_destination,
-    copy_file,
     open_staging_directory,
     require_free_space,
 )
@@ -66,6 +69,7 @@ from kfmt_cli.writers.salvage.batch_arrangement import (
     arrange_replicas,
 )
 from kfmt_cli.writers.salvage.holes import OffsetGaps
+from kfmt_cli.writers.salvage.restored_markers import restore_markers
 from kfmt_cli.writers.salvage.salvager import Salvager, ScannedLog
 
 NO_BATCH_MESSAGE = "no replica has a batch that is undamaged and can be decoded"
@@ -81,6 +85,7 @@ class MergeCommand:
     """Topics to merge; all if empty."""
     _n_missing_offsets: int = 0
     _n_refused_partitions: int = 0
+    _topic_ids: NearbyTopicIds = field(default_factory=NearbyTopicIds)
     _staging: StagingDirectory = field(init=False)
     _progress: Progress = field(init=False)
 
@@ -107,7 +112,10 @@ class MergeCommand:
         total_bytes = sum(file_size(log) for replica in replicas for log in replica_logs(replica))
         n_merged_partitions = 0
         progress = self.run.output.progress(total_bytes)
-        with progress as self._progress, open_staging_directory(destination) as self._staging:
+        with (
+            progress as self._progress,
+            open_staging_directory(destination, inputs=paths) as self._staging,
+        ):
             self.run.report_leftovers(self._staging.removed_leftovers)
             for partition in partitions:
                 n_merged_partitions += self._merge_partition(partition)
@@ -149,10 +157,10 @@ class MergeCommand:
                 f"--branch: no replica of broker {self.options.branch}; known: {ids_text}"
             )
         topic_names = {partition.topic_partition[0] for partition in partitions}
+        self._topics |= select_topics(self.options.topic, topic_names if self.options.topic else ())
         for topic in sorted(self._topics - topic_names):
-            raise UsageError(
-                f"--topics: no replica of {topic}; known: {', '.join(sorted(topic_names))}"
-            )
+            known_text = ", ".join(sorted(topic_names))
+            raise UsageError(f"--topics: no replica of {topic}; known: {known_text}")
         for partition in sorted(partitions, key=lambda partition: partition.topic_partition):
             is_selected = not self._topics or partition.topic_partition[0] in self._topics
             if is_selected and any(map(replica_logs, partition.replicas)):
@@ -220,6 +228,20 @@ class MergeCommand:
         staging = self._staging
         log_names, _ = write_rearranged_logs(staging, str(output_directory), plan, -1)
         merged_logs = [classify_file(str(staging.directory / name), name) for name in log_names]
+        scans = plan.scanned_logs
+        if any(scan.damage_codes for scan in scans) and any(scan.producers for scan in scans):
+            commits_unknown = self.options.commit_unknown
+            restored = restore_markers(
+                staging,
+                merged_logs,
+                map(replica_logs, replicas),
+                iter_checked_blocks,
+                self.options.paths,
+                commits_unknown=commits_unknown,
+            )
+            report_restored_markers(
+                self.run, str(output_directory), restored, commits_unknown=commits_unknown
+            )
         self._copy_other_files(output_directory, replicas, merged_logs[0])
         offset_gaps = OffsetGaps(merged_logs[0].base_offset_or_zero - 1)
         write_missing_files(
@@ -324,28 +346,21 @@ class MergeCommand:
                 )
 
     def _copy_other_files(
-        self, output_directory: PurePath, replicas: Iterable[DiskReplica], first_log: InputFile
+        self, output_directory: PurePath, replicas: Sequence[DiskReplica], first_log: InputFile
     ) -> None:
         """Copy files that cannot be derived: topic id, and producers before the first log."""
         snapshot_name = f"{first_log.base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
         for file_names in (PARTITION_METADATA_KIND.names, frozenset({snapshot_name})):
             for replica in replicas:
-                if self._copy_undamaged_file(output_directory, replica, file_names):
+                if replica.listing is not None and copy_undamaged_file(
+                    self.run, self._staging, output_directory, replica.listing, file_names
+                ):
                     break
-
-    def _copy_undamaged_file(
-        self, output_directory: PurePath, replica: DiskReplica, file_names: frozenset[str]
-    ) -> bool:
-        """Copy an undamaged file of a replica; returns whether there is one."""
-        if replica.listing is None:
-            return False
-        for file_name in file_names.intersection(replica.listing.regular_files):
-            file = replica.listing.input_file(file_name)
-            with self.run.catch_input_errors():
-                if file.kind.reader is None or not has_errors(file.kind.reader(file).findings):
-                    copy_file(self._staging, file, str(output_directory / file_name))
-                    return True
-        return False
+        for replica in replicas:
+            if replica.listing is not None:
+                write_known_topic_id(
+                    self._staging, output_directory, self._topic_ids, replica.listing.path
+                )
 
     def _report_partition(
         self,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kfmt_cli.options.common import PathsOptions, index_interval_option
-from kfmt_cli.options.declaration import command_options, option
+from kfmt_cli.options.common import PathsOptions, index_interval_option, topic_filter_option
+from kfmt_cli.options.declaration import command_options, deprecated, option
 from kfmt_cli.options.parameter_types import parse_literal_path
+from kfmt_cli.options.selection import commit_unknown_option
 
 
 @command_options(
@@ -28,7 +29,7 @@ class MergeOptions(PathsOptions):
     \b
     Examples:
       kfmt merge sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2 --to DST
-      kfmt merge sample_segments/kafka-3.9.1-broker1 --to DST --topics orders --json
+      kfmt merge sample_segments/kafka-3.9.1-broker1 --to DST --topic orders --json
     """
 
     to: str = option(metavar="DST", type=parse_literal_path, help="New directory.")
@@ -38,5 +39,7 @@ class MergeOptions(PathsOptions):
         metavar="BROKER",
         help="If replicas have diverged, take the branch of this broker's replica.",
     )
-    topics: str = option(default="", help="Only these topics, comma-separated.")
+    topic: tuple[str, ...] = topic_filter_option()
+    topics: str = deprecated("--topics", use="--topic", default="")
+    commit_unknown: bool = commit_unknown_option()
     index_interval_bytes: int = index_interval_option("The topics' index.interval.bytes.")

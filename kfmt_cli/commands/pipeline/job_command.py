@@ -45,6 +45,7 @@ class PipelineCommand:
         from kfmt_cli.arrow.export.atomic_files import remove_unfinished_files, write_json_file
         from kfmt_cli.spark.jobs.context import JobContext
         from kfmt_cli.spark.lake.lease import hold_lease
+        from kfmt_cli.writers.output_access import private_like
 
         excludes_snapshots = self.job_options.get("tables") == "batches"  # of KRaft snapshots
         request = replace(
@@ -62,7 +63,10 @@ class PipelineCommand:
             self._parse_setting(setting_text) for setting_text in self.options.conf
         )
         session_arguments = self.options.master, spark_settings, self.options.patience
-        with hold_lease(output_directory, self.job.name) as context.directory_lease:
+        with (
+            private_like(self.options.paths),
+            hold_lease(output_directory, self.job.name) as context.directory_lease,
+        ):
             if self.job.prepare_function:
                 context.preparation = import_object(self.job.prepare_function)(context)
             with start_session(*session_arguments) as get_session:
@@ -176,6 +180,7 @@ class PipelineCommand:
         from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
         from kfmt_cli.core.codecs.decompress import DecompressionLimit
         from kfmt_cli.execution.read_request import ReadRequest, build_request
+        from kfmt_cli.rows.table_types import with_replica_columns
         from kfmt_cli.topics.payloads import NO_DECLARATIONS
 
         options = self.options
@@ -185,11 +190,15 @@ class PipelineCommand:
         request = ReadRequest(
             selection_options=parse_selection_options(options),
             max_split_bytes=options.max_split_bytes,
+            reads_all_replicas=self.job_options.get("all_replicas", True),
             decompression_limit=DecompressionLimit.from_option(options.max_decompressed),
             decodes_records=options.get("deep", False),
             payload_declarations=options.get("payloads", NO_DECLARATIONS),
         )
-        return build_request(request, options.paths, columns, options.topics)
+        request = build_request(request, options.paths, columns, options.topics)
+        if self.job_options.get("all_replicas") and self.job.name == "export":
+            request = replace(request, columns=request.columns or with_replica_columns("records"))
+        return request
 
     def _resolve_destination(self) -> str:
         """The output directory: a URL, or an absolute path, which is valid in every process."""

@@ -43,7 +43,11 @@ _MESSAGE_COLUMNS = (
         unit=BYTE_UNIT,
     ),
     number_column("size", "Bytes after the size field; null without one.", can_be_null=True),
-    number_column("header_version", "Version of the header.", can_be_null=True),
+    number_column(
+        "header_version",
+        "Version of the header; null for a request that kfmt does not know.",
+        can_be_null=True,
+    ),
 )
 _TRAILING_COLUMNS = (
     Column(
@@ -87,7 +91,8 @@ class ProtocolHeader:
     message_position: int
     """Position of the message, including its size field."""
     declared_size: int | None
-    version: int
+    version: int | None
+    """None for an unknown request: the fields of version 1, which version 2 continues, are read."""
     header_start: int
     """First byte of the header."""
     message_end: int
@@ -123,12 +128,12 @@ def iter_request_headers(data: bytes, has_size_fields: bool | None) -> Iterator[
     for message_position, declared_size, header_start, message_end in _iter_messages(
         data, has_size_fields
     ):
-        api, header_version = None, 1
+        api, header_version = None, None
         if message_end - header_start >= 2 * Int16.size:
             api = API_BY_KEY.get(Int16.read(data, header_start, message_end)[0])
             request_version = Int16.read(data, header_start + Int16.size, message_end)[0]
-            header_version = 1 if api is None else api.request_header_version(request_version)
-        layout = layout_at_version(message_layout("RequestHeaderData"), max(header_version, 1))
+            header_version = None if api is None else api.request_header_version(request_version)
+        layout = layout_at_version(message_layout("RequestHeaderData"), header_version or 1)
         if header_version == 0:
             layout = layout.layout_before_field("client_id")
         yield ProtocolHeader(
@@ -294,7 +299,8 @@ def _draw_header(
 ) -> None:
     """Show a header byte by byte."""
     hex_dumper = HexDumper(run.sink.streams.theme, run.sink.streams.width, shows_all_bytes=False)
-    run.sink.write_line(hex_dumper.format_title(f"{title} of version {header.version}"))
+    version_text = "unknown version" if header.version is None else f"version {header.version}"
+    run.sink.write_line(hex_dumper.format_title(f"{title} of {version_text}"))
     nodes: list[FieldNode] = []
     if header.declared_size is not None:
         size_node = FieldNode(
@@ -309,7 +315,11 @@ def _draw_header(
     nodes.append(header_node)
     if header_node.is_complete and header_node.end < header.message_end:
         body_node = FieldNode(
-            "body", "bytes", header_node.end, header.message_end, meaning="not decoded"
+            "body" if header.version is not None else "rest",
+            "bytes",
+            header_node.end,
+            header.message_end,
+            meaning="not decoded",
         )
         nodes.append(body_node)
     for node_to_draw in nodes:

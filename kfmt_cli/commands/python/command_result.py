@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from kfmt_cli.commands.command_run import CommandRun, Progress
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.errors import ExitCode, InputError, UsageError, similar_names_question
+from kfmt_cli.disk.topic_filter import TOPIC_PATTERNS
+from kfmt_cli.errors import ExitCode, InputError, UsageError, unknown_name_question
+from kfmt_cli.options.declaration import deprecation_messages
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.style import NO_COLOUR, Theme
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
@@ -146,7 +149,7 @@ def _require_row_types(type_name: str) -> tuple[RowType, ...]:
 
     types_by_name = variants_by_type_name()
     if type_name not in types_by_name:
-        question = similar_names_question(
+        question = unknown_name_question(
             type_name, types_by_name, "; see docs/json.md for all types"
         )
         raise UsageError(f"no row type named {type_name!r}{question}")
@@ -244,6 +247,9 @@ def run_command(
     command_class: Callable[[CommandRun, OptionsT], ExecutableCommand], options: OptionsT
 ) -> CommandResult:
     """Run a command and return its output; raises InputError if nothing could be read."""
+    for message in deprecation_messages(options):
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+    TOPIC_PATTERNS.set(getattr(options, "directory_topics", ()))
     host = NullHost()
     sink = CollectingSink(host)
     command_class(CommandRun(host, sink), options).execute()

@@ -13,7 +13,8 @@ from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.commands.python.read import LogRowReader, Path, as_sequence, log_rows, parse_bounds
+from kfmt_cli.commands.python.bounds import accept_former_bounds, parse_bounds
+from kfmt_cli.commands.python.read import LogRowReader, Path, as_sequence, log_rows
 from kfmt_cli.core.credentials import strip_credentials
 from kfmt_cli.errors import InputError, UsageError, unknown_name_error
 
@@ -68,20 +69,21 @@ class TableScanSource:
             raise InputError(row_reader.unread[0])
 
 
+@accept_former_bounds
 def scan(
     path: Path | Sequence[Path],
     *,
     table: str = "records",
-    first_offset: int | None = None,
-    last_offset: int | None = None,
-    first_time: int | datetime | None = None,
-    last_time: int | datetime | None = None,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    from_time: int | datetime | str | None = None,
+    to_time: int | datetime | str | None = None,
     ignore_unreadable: bool = False,
 ) -> pl.LazyFrame:
     """A table of logs as a Polars LazyFrame: files, partition directories, log directories.
 
-    table: "records" or "batches". first_offset to last_time: inclusive bounds; times are in
-    milliseconds, or a datetime. ignore_unreadable: skip inputs that cannot be read. Raises
+    table: "records" or "batches". from_offset to to_time: inclusive bounds; times are in
+    milliseconds, a datetime, or text. ignore_unreadable: skip inputs that cannot be read. Raises
     UsageError without Polars or pyarrow; collecting raises InputError for an input that cannot be
     read.
     """
@@ -93,7 +95,7 @@ def scan(
         from polars.io.plugins import register_io_source
     except ImportError:
         raise UsageError(f"Polars {pl.__version__} is too old: pip install -U polars") from None
-    selection = parse_bounds(first_offset, last_offset, first_time, last_time)
+    selection = parse_bounds(from_offset, to_offset, from_time, to_time)
     scan_source = TableScanSource(path, table, selection, ignore_unreadable)
 
     def iter_frames(
@@ -112,14 +114,15 @@ def scan(
     return register_io_source(iter_frames, schema=empty_frame.schema)
 
 
+@accept_former_bounds
 def dataset(
     path: Path | Sequence[Path],
     *,
     table: str = "records",
-    first_offset: int | None = None,
-    last_offset: int | None = None,
-    first_time: int | datetime | None = None,
-    last_time: int | datetime | None = None,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    from_time: int | datetime | str | None = None,
+    to_time: int | datetime | str | None = None,
     ignore_unreadable: bool = False,
 ) -> LogDataset:
     """A table of logs as a pyarrow dataset, which DuckDB queries by the name of its variable.
@@ -130,7 +133,7 @@ def dataset(
     _require_library("pyarrow", "'kfmt-cli[arrow]'")
     from kfmt_cli.commands.sql.log_dataset import LogDataset
 
-    selection = parse_bounds(first_offset, last_offset, first_time, last_time)
+    selection = parse_bounds(from_offset, to_offset, from_time, to_time)
     scan_source = TableScanSource(path, table, selection, ignore_unreadable)
     return LogDataset(scan_source.create_row_reader().schema, scan_source.iter_arrow_batches)
 

@@ -6,11 +6,11 @@ The reading part of kfmt_cli's Python API (docs/python.md). It finds files as th
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from functools import partial
-from numbers import Integral
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.payload_formats import payload_declarations
+from kfmt_cli.commands.python.bounds import accept_former_bounds, parse_bounds
 from kfmt_cli.commands.python.command_result import null_run
 from kfmt_cli.commands.verify_crc.command import VerifyCrcCommand
 from kfmt_cli.commands.verify_crc.options import VerifyCrcOptions
@@ -39,6 +40,7 @@ from kfmt_cli.findings.finding import Finding, sort_findings
 from kfmt_cli.log.decompression import needs_separate_decoding
 from kfmt_cli.log.rows_reader import LogRowsReader
 from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.options.declaration import deprecation_message
 from kfmt_cli.options.payload_options import PayloadOptions
 from kfmt_cli.rows.columnar_rows import (
     ColumnarRows,
@@ -58,7 +60,6 @@ if TYPE_CHECKING:
 
 Path = str | bytes | os.PathLike[str]
 Paths = Path | Sequence[Path]
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
@@ -287,72 +288,37 @@ def log_rows(
     return LogRowReader(paths, rows_reader, column_names, topic, n_threads, payloads)
 
 
-def parse_bounds(
-    first_offset: int | None,
-    last_offset: int | None,
-    first_time: int | datetime | None,
-    last_time: int | datetime | None,
-) -> Selection:
-    """The selection of rows within inclusive bounds; raises UsageError for a bound that is not an
-    integer or a datetime."""
-    return Selection(
-        parse_integer("first_offset", first_offset),
-        parse_integer("last_offset", last_offset),
-        parse_integer("first_time", datetime_to_ms(first_time, rounds_up=True)),
-        parse_integer("last_time", datetime_to_ms(last_time)),
-    )
-
-
-def parse_integer(argument_name: str, value: object) -> int | None:
-    """An integer of any type, such as NumPy's, as an int; None stays None. Raises UsageError for
-    other values. argument_name: the argument's name, for the message."""
-    if value is None:
-        return None
-    if not isinstance(value, Integral):
-        raise UsageError(f"{argument_name} is {value!r}; it must be an integer")
-    return int(value)
-
-
-def datetime_to_ms(datetime_or_ms: int | datetime | None, *, rounds_up: bool = False) -> int | None:
-    """A time in milliseconds since the epoch, as Kafka stores it; a datetime without a time zone is
-    in UTC. rounds_up: round up, not down."""
-    if not isinstance(datetime_or_ms, datetime):
-        return datetime_or_ms
-    aware_datetime = (
-        datetime_or_ms if datetime_or_ms.tzinfo else datetime_or_ms.replace(tzinfo=timezone.utc)
-    )
-    since_epoch, one_ms = aware_datetime - EPOCH, timedelta(milliseconds=1)
-    return -(-since_epoch // one_ms) if rounds_up else since_epoch // one_ms
-
-
+@accept_former_bounds
 def read_batches(
     path: Path | Sequence[Path],
     *,
     columns: Iterable[str] | None = None,
-    first_offset: int | None = None,
-    last_offset: int | None = None,
-    first_time: int | datetime | None = None,
-    last_time: int | datetime | None = None,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    from_time: int | datetime | str | None = None,
+    to_time: int | datetime | str | None = None,
     max_decompressed: int | None = None,
 ) -> LogRowReader:
     """The batches of logs: files, partition directories, log directories.
 
-    columns: of the table `batches` (docs/spark-tables.md). first_offset to last_time: inclusive
-    bounds; times are in milliseconds, or a datetime. Raises UsageError for an unknown column, and
-    InputError for a missing path.
+    columns: of the table `batches` (docs/spark-tables.md). from_offset to to_time: inclusive
+    bounds; times are in milliseconds, a datetime, or text as for the command. Raises UsageError for
+    an unknown column, and InputError for a missing path.
     """
-    selection = parse_bounds(first_offset, last_offset, first_time, last_time)
+    selection = parse_bounds(from_offset, to_offset, from_time, to_time)
     return log_rows(path, False, columns, selection, max_decompressed=max_decompressed)
 
 
+@accept_former_bounds
 def read_records(
     path: Path | Sequence[Path],
     *,
     columns: Iterable[str] | None = None,
-    first_offset: int | None = None,
-    last_offset: int | None = None,
-    first_time: int | datetime | None = None,
-    last_time: int | datetime | None = None,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    from_time: int | datetime | str | None = None,
+    to_time: int | datetime | str | None = None,
+    as_topic: str | None = None,
     topic: str | None = None,
     key_format: str | None = None,
     value_format: str | None = None,
@@ -364,13 +330,14 @@ def read_records(
 ) -> LogRowReader:
     """The records of logs: files, partition directories, log directories.
 
-    columns: of the table `records` (docs/spark-tables.md). first_offset to last_time: inclusive
-    bounds; times are in milliseconds, or a datetime. topic: its name, if the directory is not named
-    after it. key_format to schemas: how to decode keys and values, as with `kfmt dump`; decoded
-    ones are in `decoded_key` and `decoded_value`. jobs: number of threads, by default all cores.
-    Raises UsageError for an unknown column or format, and InputError for a missing path.
+    columns: of the table `records` (docs/spark-tables.md). from_offset to to_time: inclusive
+    bounds; times are in milliseconds, a datetime, or text as for the command. as_topic: its name,
+    if the directory is not named after it; topic is its former spelling. key_format to schemas: how
+    to decode keys and values, as with `kfmt dump`; decoded ones are in `decoded_key` and
+    `decoded_value`. jobs: number of threads, by default all cores. Raises UsageError for an unknown
+    column or format, and InputError for a missing path.
     """
-    selection = parse_bounds(first_offset, last_offset, first_time, last_time)
+    selection = parse_bounds(from_offset, to_offset, from_time, to_time)
 
     payload_options = PayloadOptions(
         key_format=key_format,
@@ -380,6 +347,9 @@ def read_records(
         schemas=None if schemas is None else FilePath(os.fsdecode(schemas)),
     )
 
+    if topic is not None:
+        warnings.warn(deprecation_message("topic", "as_topic"), DeprecationWarning, stacklevel=2)
+    topic = as_topic or topic
     return log_rows(path, True, columns, selection, topic, jobs, max_decompressed, payload_options)
 
 

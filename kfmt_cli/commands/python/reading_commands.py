@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from kfmt_cli.commands.python.bounds import datetime_to_ms, parse_integer
 from kfmt_cli.commands.python.command_result import CommandResult, run_command
 from kfmt_cli.commands.python.read import (
     Path,
     Paths,
     as_tuple,
-    datetime_to_ms,
-    parse_integer,
     resolve_paths,
 )
 from kfmt_cli.errors import UsageError
@@ -140,10 +139,15 @@ def state(
     at_offset: int | None = None,
     since_offset: int | None = None,
     group: str | None = None,
-    topic: str | None = None,
+    topic: str | Iterable[str] = (),
+    as_topic: str | None = None,
     of_topic: str | None = None,
 ) -> CommandResult:
-    """Replay the state of internal topics, as `kfmt state` does."""
+    """Replay the state of internal topics, as `kfmt state` does.
+
+    topic: only these topics; names may have * and ?. as_topic: the internal topic, if the directory
+    is not named after it. of_topic: the former spelling of as_topic.
+    """
     from kfmt_cli.commands.state.command import StateCommand
     from kfmt_cli.commands.state.options import StateOptions
 
@@ -152,7 +156,8 @@ def state(
         at_offset=at_offset,
         since_offset=since_offset,
         group=group,
-        topic=topic,
+        topic=as_tuple(topic),
+        as_topic=as_topic,
         of_topic=of_topic,
     )
     return run_command(StateCommand, options)

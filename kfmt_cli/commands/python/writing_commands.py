@@ -79,15 +79,16 @@ def build(
     source: Path,
     destination: Path,
     *,
+    as_topic: str | None = None,
     topic: str | None = None,
     force: bool = False,
     **options: Any,
 ) -> CommandResult:
     """Write segments from a file of JSON Lines, as `kfmt build` does.
 
-    topic: the topic to which all records are to belong. options: those of the command that shape
-    batches, such as compression="zstd" or batch_records=100. Raises InputError, UsageError,
-    OutputError.
+    as_topic: the topic to which all records are to belong; topic is its former spelling. options:
+    those of the command that shape batches, such as compression="zstd" or batch_records=100. Raises
+    InputError, UsageError, OutputError.
     """
     from kfmt_cli.commands.build.command import BuildCommand
     from kfmt_cli.commands.build.options import BATCH_OPTION_NAMES, BuildOptions
@@ -100,6 +101,7 @@ def build(
     build_options = BuildOptions(
         source=source_path,
         destination=_output_location(destination),
+        as_topic=as_topic,
         topic=topic,
         force=force,
         **options,
@@ -114,6 +116,7 @@ def export(
     file_format: str = "parquet",
     tables: Iterable[str] = ("records",),
     columns: Iterable[str] = (),
+    topic: str | Iterable[str] = (),
     topics: Iterable[str] = (),
     force: bool = False,
     jobs: int | None = None,
@@ -121,7 +124,8 @@ def export(
 ) -> CommandResult:
     """Write records, batches or both as files for a lake, as `kfmt export` does.
 
-    file_format: parquet, json or csv. options: partition_by, one_file_per_partition, schema,
+    file_format: parquet, json or csv. topic: only these topics; names may have * and ?. topics: its
+    former spelling. options: partition_by, one_file_per_partition, schema,
     target_file_bytes. Raises InputError, UsageError, OutputError.
     """
     from kfmt_cli.commands.export.command import ExportCommand
@@ -138,6 +142,7 @@ def export(
         file_format=file_format,
         tables=",".join(as_tuple(tables)),
         columns=",".join(as_tuple(columns)),
+        topic=as_tuple(topic),
         topics=",".join(as_tuple(topics)),
         force=force,
         jobs=jobs,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 
+from kfmt_cli.broker.transactions.transaction import MARKER
+from kfmt_cli.broker.transactions.transactions import TransactionTracker
+from kfmt_cli.checks.log.checker import iter_checked_blocks
 from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
 from kfmt_cli.commands.rebuild_index.options import RebuildIndexOptions
 from kfmt_cli.commands.settings_resolver import read_index_interval_bytes
+from kfmt_cli.core.regular_files import read_regular_file
 from kfmt_cli.core.times import now_ms
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import file_size, list_directory
@@ -24,6 +29,7 @@ from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.writers.broker_lock import require_unlocked
+from kfmt_cli.writers.derived_files import REBUILT_SUFFIXES
 from kfmt_cli.writers.leftovers import remove_output_leftovers
 from kfmt_cli.writers.output import (
     StagingDirectory,
@@ -85,7 +91,9 @@ class RebuildIndexCommand:
                 for _, partition_logs in output_partitions:
                     self._replace_files(partition_logs, progress)
             elif output_partitions:
-                with open_staging_directory(output_directory, self.options.force) as staging:
+                with open_staging_directory(
+                    output_directory, self.options.force, inputs=paths
+                ) as staging:
                     self.run.report_leftovers(staging.removed_leftovers)
                     for subdirectory, partition_logs in output_partitions:
                         for rebuilt_log in self._iter_rebuilt_logs(partition_logs, progress):
@@ -187,7 +195,7 @@ class RebuildIndexCommand:
 
     def _report_unread_logs(self, error: InputError, remaining_logs: list[InputFile]) -> None:
         """Report a log that cannot be read, and the later ones, whose producers depend on it."""
-        self.run.report_input_error(str(error))
+        self.run.report_input_error(error)
         if len(remaining_logs) > 1:
             message = (
                 f"neither this segment nor the {len(remaining_logs) - 1} after it were rebuilt"
@@ -235,6 +243,7 @@ class RebuildIndexCommand:
             require_unlocked(directory)
         self.run.report_leftovers(remove_output_leftovers(directory))
         size_by_path = {file.path: file_size(file) for file in logs}
+        find_missing_marker = cache(partial(_find_missing_marker, logs))
         for rebuilt_log in self._iter_rebuilt_logs(logs, progress):
             if (
                 file_size(rebuilt_log.log) != size_by_path[rebuilt_log.log.path]
@@ -252,10 +261,13 @@ class RebuildIndexCommand:
                 )
                 self.run.report_input_error(f"{rebuilt_log.log.name}: {message}")
                 continue
-            self._replace_changed_files(rebuilt_log)
+            self._replace_changed_files(rebuilt_log, find_missing_marker)
 
-    def _replace_changed_files(self, rebuilt_log: RebuiltLog) -> None:
-        """Replace files that differ, leaving correct ones untouched."""
+    def _replace_changed_files(
+        self, rebuilt_log: RebuiltLog, find_missing_marker: Callable[[], int | None]
+    ) -> None:
+        """Replace files that differ, leaving correct ones untouched. find_missing_marker: returns
+        the offset of a transaction marker that the partition's logs lack."""
         for file_name, content in rebuilt_log.files.items():
             existing_path = Path(rebuilt_log.log.path).with_name(file_name)
             if existing_path.is_dir():
@@ -263,7 +275,7 @@ class RebuildIndexCommand:
                     f"{existing_path}: is a directory; remove it to write the file"
                 )
                 continue
-            if content == (existing_path.read_bytes() if existing_path.exists() else None):
+            if _has_content(existing_path, content):
                 continue
             if not self._writes_all_files and not file_name.endswith(INDEX_SUFFIXES):
                 reason = "is missing" if not existing_path.exists() else "does not match the log"
@@ -272,13 +284,50 @@ class RebuildIndexCommand:
                     f"{escape_unprintable(str(existing_path))}: {message}\n"
                 )
                 continue
+            if (
+                not self.options.force
+                and file_name.endswith(REBUILT_SUFFIXES)
+                and existing_path.exists()
+                and (marker_offset := find_missing_marker()) is not None
+            ):
+                self.run.report_input_error(
+                    f"{existing_path}: the log lacks the transaction marker at offset "
+                    f"{marker_offset}, which this file may still show; without it, a transaction "
+                    "would end otherwise. Not replaced; kfmt salvage writes the marker again, "
+                    "--force replaces the file anyway"
+                )
+                continue
             backup_path = (
                 rename_to_backup(existing_path)
                 if content is None
-                else replace_file(existing_path, content, keep_backup=True)
+                else replace_file(
+                    existing_path, content, keep_backup=True, model_path=rebuilt_log.log.path
+                )
             )
             if backup_path is not None:
                 self.run.sink.write_to_stderr(
                     f"{escape_unprintable(str(existing_path))}: previous version kept as "
                     f"{escape_unprintable(backup_path.name)}\n"
                 )
+
+
+def _has_content(path: Path, content: bytes | None) -> bool:
+    """Whether a file has this content; for None, whether it is missing."""
+    if content is None:
+        return not os.path.lexists(path)
+    try:
+        return read_regular_file(path, len(content)) == content
+    except OSError:
+        return False
+
+
+def _find_missing_marker(logs: list[InputFile]) -> int | None:
+    """The offset of the first transaction marker that damage or a gap hides; None without any.
+    Raises InputError."""
+    blocks = (block for log in logs for block in iter_checked_blocks(log))
+    for transaction in TransactionTracker(logs).track(blocks):
+        if transaction.evidence != MARKER:
+            if transaction.marker_offset is not None:
+                return transaction.marker_offset
+            return (transaction.last_offset or 0) + 1
+    return None

@@ -95,7 +95,7 @@ class ReplayCommand:
         )
         if not partitions:
             return
-        self._sources = find_sources(partitions, self.options.topics, self.options.as_topic)
+        self._sources = find_sources(partitions, self.options.topic, self.options.as_topic)
         self._topic_by_source = {source.name: source.target_topic for source in self._sources}
         plan_by_topic = create_topic_plans(self._sources, partitions, run.report_input_error)
         self._group_commits = self._find_group_commits(partitions)
@@ -359,6 +359,9 @@ class ReplayCommand:
             self.options.decompression_limit,
             n_partitions_for_keys,
             lambda finding: self.run.report_findings([finding], collector),
+            self.run.sink.write_to_stderr,
+            self.options.paths,
+            self.options.commit_unknown,
         )
         return _PartitionProgress(reader, source_state, source_state.next_offset, collector)
 

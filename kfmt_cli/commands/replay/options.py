@@ -8,9 +8,14 @@ from typing import Any
 import click
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.options.common import PathsOptions, require_packages, require_topic_name
+from kfmt_cli.options.common import (
+    PathsOptions,
+    require_packages,
+    require_topic_name,
+    topic_filter_option,
+)
 from kfmt_cli.options.declaration import command_options, option
-from kfmt_cli.options.selection import BoundsOptions
+from kfmt_cli.options.selection import BoundsOptions, commit_unknown_option
 
 
 @command_options(
@@ -41,9 +46,7 @@ class ReplayOptions(BoundsOptions, PathsOptions):
     bootstrap_server: str | None = option(
         default=None, metavar="HOST:PORT", help="Brokers, comma-separated."
     )
-    topics: tuple[str, ...] = option(
-        "--topic", default=(), help="Only this topic; may be repeated."
-    )
+    topic: tuple[str, ...] = topic_filter_option()
     as_topic: str | None = option(
         "--as", default=None, metavar="TOPIC", help="Send to this topic instead."
     )
@@ -57,6 +60,7 @@ class ReplayOptions(BoundsOptions, PathsOptions):
         help="Also commit the offsets of the groups in __consumer_offsets, translated to the new "
         "ones.",
     )
+    commit_unknown: bool = commit_unknown_option()
     state: Path | None = option(
         default=None,
         type=click.Path(dir_okay=False, path_type=Path),

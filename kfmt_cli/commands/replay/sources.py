@@ -12,9 +12,12 @@ from kfmt_cli.broker.partitioners import compute_key_partitions
 from kfmt_cli.broker.transactions.transactions import read_committed_records
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.each_partition import iter_log_blocks
+from kfmt_cli.commands.partition_selection import format_unknown_transactions
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.disk.input_paths import InputPath
 from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.topic_filter import matches_topic, missing_topic_error
 from kfmt_cli.errors import InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import NO_TIMESTAMP, Block
@@ -50,7 +53,7 @@ def find_sources(
 ) -> list[ReplaySource]:
     """The partitions to replay, sorted by topic and partition.
 
-    topics: only these topics; empty for all except internal topics. as_topic: the topic in the
+    topics: patterns of names; empty for all topics except internal ones. as_topic: the topic in the
     cluster, by default the same. Raises UsageError for two copies of a partition, for a partition
     of unknown topic without `as_topic`, and for several topics with it; NotFoundError if there are
     no partitions.
@@ -62,7 +65,7 @@ def find_sources(
             message = "is not in a partition's directory; name its topic with --as"
             raise UsageError(f"{partition.name}: {message}")
         topic, partition_index = topic or as_topic or "", partition_index or 0
-        if topic in INTERNAL_TOPICS or (topics and topic not in topics):
+        if topic in INTERNAL_TOPICS or not matches_topic(topic, topics):
             continue
         source = ReplaySource(partition, topic, partition_index, as_topic or topic)
         existing_source = source_by_partition.setdefault((topic, partition_index), source)
@@ -70,10 +73,11 @@ def find_sources(
             copy_names = f"{existing_source.partition.name} and {partition.name}"
             raise UsageError(f"{copy_names} are copies of {source.name}; give only one of them")
     topic_names = sorted({topic for topic, _ in source_by_partition})
-    if missing_topics := [topic for topic in topics if topic not in topic_names]:
-        raise NotFoundError(
-            f"no partition of topic {' or '.join(missing_topics)} under these paths"
-        )
+    for pattern in topics:
+        if not any(matches_topic(name, (pattern,)) for name in topic_names):
+            raise missing_topic_error(
+                (pattern,), (partition.topic_partition[0] for partition in partitions)
+            )
     if not source_by_partition:
         raise NotFoundError("only internal topics found under these paths")
     if as_topic is not None and len(topic_names) > 1:
@@ -143,6 +147,11 @@ class ReplaySourceReader:
     decompression_limit: DecompressionLimit
     n_partitions_for_keys: int | None
     on_finding: Callable[[Finding], None]
+    on_note: Callable[[str], None]
+    user_paths: Sequence[InputPath | str]
+    """Where coordinators' logs may be that show how transactions ended."""
+    commits_unknown: bool = False
+    """Whether transactions of which damage hides how they ended count as committed."""
     not_committed: int = 0
     timestamps_changed: int = 0
 
@@ -150,8 +159,18 @@ class ReplaySourceReader:
         """The committed records, starting at an offset; raises InputError."""
         partition = self.source.partition
         committed_records = read_committed_records(
-            (block for _, block in iter_log_blocks(partition.logs)), aborts_open_transactions=True
+            partition.logs,
+            (block for _, block in iter_log_blocks(partition.logs)),
+            user_paths=self.user_paths,
+            aborts_open_transactions=True,
+            commits_unknown=self.commits_unknown,
         )
+        if committed_records.unknown_transactions:
+            self.on_note(
+                format_unknown_transactions(
+                    partition.logs, committed_records.unknown_transactions, self.commits_unknown
+                )
+            )
         remaining_selection = self.selection.starting_at(next_offset)
         for log_file in remaining_selection.select_logs(partition.logs):
             with open_checked_log(log_file, read_ahead=True) as opened_log:

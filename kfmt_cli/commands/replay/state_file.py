@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kfmt_cli.core.json_text import json_text, parse_json
+from kfmt_cli.core.regular_files import read_regular_file
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.writers.output import replace_file
 
@@ -63,7 +64,7 @@ def load_replay_state(path: Path | None, cluster_id: str, options: dict[str, Any
     if path is None:
         return replay_state
     try:
-        content = parse_json(path.read_bytes())
+        content = parse_json(read_regular_file(path))
         if content["version"] != STATE_FILE_VERSION:
             raise UsageError(
                 f"{path}: version {content['version']}; only {STATE_FILE_VERSION} is supported"

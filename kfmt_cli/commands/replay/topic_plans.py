@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.metadata.cluster_image import read_metadata_end_and_epoch
 from kfmt_cli.broker.metadata.metadata_replay import replay_undamaged_metadata
+from kfmt_cli.broker.metadata.opened_log import open_metadata_log
 from kfmt_cli.commands.replay.sources import ReplaySource
 from kfmt_cli.core.integers import parse_java_int
 from kfmt_cli.disk.directory_listing import DirectoryListing, list_directory
@@ -119,6 +119,6 @@ def _find_newest_metadata_log(
         with InputErrorHandler(read_errors.append):
             if is_directory(metadata_path):
                 directory_listing = list_directory(metadata_path)
-                end_offset, epoch = read_metadata_end_and_epoch(directory_listing, read_errors)
-                candidates.append((epoch, end_offset, directory_listing))
+                log = open_metadata_log(directory_listing, read_errors)
+                candidates.append((log.last_epoch, log.end_offset, directory_listing))
     return max(candidates, key=lambda candidate: candidate[:2], default=(0, 0, None))[2]

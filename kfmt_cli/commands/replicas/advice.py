@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kfmt_cli.broker.log_reading.offset_intervals import count_offsets, subtract_intervals
-from kfmt_cli.commands.check.next_steps import add_private_key_option
+from kfmt_cli.commands.check.plan.data_steps import add_private_key_option
 from kfmt_cli.commands.replicas.offline_cluster import OfflineCluster, PartitionComparison
 from kfmt_cli.commands.replicas.start_orders import PartitionOutcome, StartOrder
 from kfmt_cli.render.start_lines import NextStep
@@ -181,8 +181,9 @@ def _join_ids(node_ids: Sequence[int], conjunction: str = "and") -> str:
     )
 
 
-def next_steps(cluster: OfflineCluster, paths: Iterable[str]) -> Iterator[NextStep]:
-    """The commands that save records that every order loses or that only older branches have."""
+def next_steps(cluster: OfflineCluster, paths: Iterable[str]) -> list[NextStep]:
+    """The commands that save records that every order loses or that only older branches have, in
+    order."""
     steps: list[NextStep] = []
     costs = compute_order_costs(cluster)
     if costs and (best_cost := find_best_cost(costs)).n_lost_offsets:
@@ -191,7 +192,9 @@ def next_steps(cluster: OfflineCluster, paths: Iterable[str]) -> Iterator[NextSt
         )
     for partition in cluster.partitions:
         steps += _salvage_steps(partition)
-    return add_private_key_option(steps)
+    return [
+        replace(step, order=order) for order, step in enumerate(add_private_key_option(steps), 1)
+    ]
 
 
 def _merge_step(

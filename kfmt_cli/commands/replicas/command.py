@@ -13,6 +13,7 @@ from kfmt_cli.commands.check.command import CheckCommand
 from kfmt_cli.commands.check.options import CheckOptions
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.replicas.branches import ReplicaBranches, find_branches
+from kfmt_cli.commands.replicas.coordinator_markers import CoordinatorMarkers
 from kfmt_cli.commands.replicas.evidence import find_evidence
 from kfmt_cli.commands.replicas.nodes import (
     ClusterNode,
@@ -36,6 +37,7 @@ from kfmt_cli.commands.replicas.start_orders import (
     default_order_texts,
     parse_order,
 )
+from kfmt_cli.disk.topic_filter import select_topics
 from kfmt_cli.errors import InputError, InputErrorHandler, UsageError
 from kfmt_cli.render.style import escape_unprintable
 
@@ -104,10 +106,24 @@ class ReplicasCommand:
                 }
             )
         ]
+        markers = CoordinatorMarkers(self.options.decompression_limit)
+        with InputErrorHandler(read_errors.append):
+            markers.add_to_outcomes(partitions)
         for error in read_errors:
-            self.run.report_input_error(str(error))
+            self.run.report_input_error(error)
+        topics = [partition.topic_partition[0] for partition in partitions]
+        selected_topics = select_topics(self.options.topic, topics)
+        partitions = [p for p in partitions if p.topic_partition[0] in selected_topics]
         partitions.sort(key=lambda partition: partition.rank)
-        return OfflineCluster(nodes, partitions, predictor, metadata_node, start_orders, evidence)
+        return OfflineCluster(
+            nodes,
+            partitions,
+            predictor,
+            metadata_node,
+            start_orders,
+            evidence,
+            markers.transactions,
+        )
 
     def _compare_partition(
         self,

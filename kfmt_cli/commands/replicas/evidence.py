@@ -24,7 +24,7 @@ def find_evidence(
     sentences = [
         *_describe_truncated_leaders(registration.leadership, replicas, branches),
         *_describe_ends_below_watermark(registration.leadership, replicas),
-        *_describe_missing_directories(replicas),
+        *_describe_missing_directories(registration, replicas),
         *_describe_lost_epochs(registration, replicas),
         *_describe_other_topic_ids(registration, replicas),
     ]
@@ -100,9 +100,12 @@ def _describe_ends_below_watermark(
             )
 
 
-def _describe_missing_directories(replicas: Sequence[DiskReplica]) -> Iterator[str]:
+def _describe_missing_directories(
+    registration: PartitionRegistration, replicas: Sequence[DiskReplica]
+) -> Iterator[str]:
+    """Missing directories, except of replicas that a reassignment adds."""
     for replica in replicas:
-        if replica.listing is None:
+        if replica.listing is None and replica.broker_id not in registration.adding_replicas:
             yield f"{replica.owner_name} has no directory for the partition"
 
 

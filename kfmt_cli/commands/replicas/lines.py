@@ -19,6 +19,7 @@ from kfmt_cli.commands.replicas.offline_cluster import (
     PartitionComparison,
     is_controller,
 )
+from kfmt_cli.core.times import format_time
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.start_lines import step_lines
 from kfmt_cli.render.style import (
@@ -75,7 +76,16 @@ def show_cluster_screen(sink: Sink, cluster: OfflineCluster, paths: Sequence[str
         sink.write_line(
             f"  … and {len(evidence_lines) - _MAX_EVIDENCE_LINES} more; --json lists all\n"
         )
-    write_lines(step_lines(list(next_steps(cluster, paths)), theme, width))
+    for heading, lines in (
+        ("reassignments in flight", list(_reassignment_lines(cluster))),
+        ("transactions that the coordinator ends", list(_transaction_lines(cluster))),
+    ):
+        if lines:
+            sink.write_line(f"\n{theme.paint('bold', heading)}\n")
+            write_lines(iter(lines[:_MAX_EVIDENCE_LINES]))
+        if (n_more := len(lines) - _MAX_EVIDENCE_LINES) > 0:
+            sink.write_line(f"  … and {n_more} more; --json lists all\n")
+    write_lines(step_lines(next_steps(cluster, paths), theme, width))
 
 
 def _write_partition_table(sink: Sink, cluster: OfflineCluster) -> None:
@@ -231,14 +241,15 @@ def _outcome_cell(order_index: int) -> FormatCell:
         if not partition.outcomes:
             return ""
         outcome = partition.outcomes[order_index]
-        if not outcome.is_certain:
-            return " or ".join(dict.fromkeys(map(_log_end_text, outcome.log_end_offsets)))
+        ends_text = " or ".join(dict.fromkeys(map(_log_end_text, outcome.log_end_offsets)))
+        if len(outcome.elections) > 1:
+            return ends_text
         lost_text = (
             f", loses {', '.join(starmap(format_range, outcome.lost_offsets))}"
             if outcome.lost_offsets
             else ""
         )
-        return f"{_log_end_text(outcome.log_end_offset)}{lost_text}"
+        return f"{ends_text}{lost_text}"
 
     return format_cell
 
@@ -258,3 +269,49 @@ def _evidence_lines(cluster: OfflineCluster) -> Iterator[str]:
     for sentence, partition_names in partitions_by_sentence.items():
         more_text = f" and {len(partition_names) - 3} more" if len(partition_names) > 3 else ""
         yield f"  {', '.join(partition_names[:3])}{more_text}: {sentence}"
+
+
+def _reassignment_lines(cluster: OfflineCluster) -> Iterator[str]:
+    """What the controller changes once the replicas that are being added have caught up."""
+    for partition in cluster.partitions:
+        registration = partition.registration
+        if registration is None:
+            continue
+        adding, removing = (
+            ", ".join(f"broker {node}" for node in nodes)
+            for nodes in (registration.adding_replicas, registration.removing_replicas)
+        )
+        if not adding and not removing:
+            continue
+        moves_leader = registration.leadership.leader in registration.removing_replicas
+        leader_text = "leadership moves and " if moves_leader else ""
+        removal_text = (
+            f"{leader_text}{removing}'s replica becomes -delete, or -stray if it starts later"
+        )
+        if adding and removing:
+            change = f"once {adding} has caught up, {removal_text}"
+        else:
+            change = f"{adding} gets a replica" if adding else removal_text
+        yield f"  {escape_unprintable(partition.name)}: {change}"
+
+
+def _transaction_lines(cluster: OfflineCluster) -> Iterator[str]:
+    """The transactions that a coordinator completes or aborts after a start, and their markers."""
+    for transaction in cluster.unfinished_transactions:
+        partitions_text = ", ".join(
+            f"{entry['topic']}-{entry['partition']}" for entry in transaction.partitions
+        )
+        timeout_text = format_time(
+            transaction.transaction_start_timestamp_ms + transaction.transaction_timeout_ms
+        )
+        if transaction.state == "PrepareCommit":
+            end_text = "committed, as it was decided: a COMMIT marker"
+        elif transaction.state == "PrepareAbort":
+            end_text = "aborted, as it was decided: an ABORT marker"
+        elif transaction.timed_out:
+            end_text = f"aborted, as its timeout passed at {timeout_text}: an ABORT marker"
+        else:
+            end_text = f"aborted at {timeout_text}, unless its producer ends it before: a marker"
+        yield escape_unprintable(
+            f"  {transaction.transactional_id}: {end_text} in {partitions_text}"
+        )

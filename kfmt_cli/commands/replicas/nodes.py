@@ -31,6 +31,7 @@ from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.disk.directory_listing import DirectoryListing, classify_file
+from kfmt_cli.disk.file_access import path_exists
 from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_marker_suffix
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.disk.kinds.kind import read_small_file
@@ -324,13 +325,15 @@ def _find_damaged_offsets(
     read_errors: list[InputError],
 ) -> OffsetIntervals:
     """The offsets in damaged batches of a partition's logs, and those of unreadable logs."""
-    base_offsets = [log.base_offset_or_zero for log in directory_listing.logs]
+    logs = directory_listing.logs
+    base_offsets = [log.base_offset_or_zero for log in logs]
     read_base_offsets = {log.base_offset for log in check_result.fingerprints}
     last_offsets = [*(base_offset - 1 for base_offset in base_offsets[1:]), *base_offsets[-1:]]
     damaged_intervals = [
         interval
-        for interval in zip(base_offsets, last_offsets, strict=True)
-        if interval[0] not in read_base_offsets
+        for log, interval in zip(logs, zip(base_offsets, last_offsets, strict=True), strict=True)
+        # A log that no longer exists was deleted by a running broker.
+        if interval[0] not in read_base_offsets and path_exists(log.path)
     ]
     sorted_base_offsets = sorted(check_result.offset_intervals)
     next_base_offset_by_base = (

@@ -9,6 +9,7 @@ from kfmt_cli.broker.metadata.cluster_image import ClusterImage, PartitionRegist
 from kfmt_cli.commands.replicas.branches import ReplicaBranches
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, TopicAndPartition
 from kfmt_cli.commands.replicas.start_orders import OutcomePredictor, PartitionOutcome, StartOrder
+from kfmt_cli.core.layout.field_dict import FieldDict
 
 
 @dataclass(slots=True)
@@ -32,7 +33,12 @@ class PartitionComparison:
     @property
     def verdict(self) -> str:
         """How its replicas relate, the worst first."""
-        replicas = self.replicas
+        adding_replicas = () if self.registration is None else self.registration.adding_replicas
+        replicas = [
+            replica
+            for replica in self.replicas
+            if replica.listing is not None or replica.broker_id not in adding_replicas
+        ]
         if not self.is_compared:
             return "unread"
         if any(replica.is_excluded and not replica.is_tiered for replica in replicas):
@@ -78,6 +84,8 @@ class OfflineCluster:
     metadata_node: ClusterNode | None
     orders: list[StartOrder]
     evidence: list[str]
+    unfinished_transactions: list[FieldDict] = field(default_factory=list)
+    """Those of coordinators that may be elected, as rows of `state`."""
 
     @property
     def cluster_image(self) -> ClusterImage | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.common import TopicFilterOptions
 from kfmt_cli.options.declaration import command_options, option
 
 
@@ -11,7 +11,7 @@ from kfmt_cli.options.declaration import command_options, option
     "Show which broker of a dead cluster to start first, and the cost.",
     common=("lists_all", "wide", "format_", "table", "color", "jobs", "max_decompressed"),
 )
-class ReplicasOptions(PathsOptions):
+class ReplicasOptions(TopicFilterOptions):
     """Compare the replicas on the disks of a cluster's brokers, and predict the outcome of each
     order of starting the brokers. Name the log directories of all brokers and controllers, or
     copies.
@@ -35,3 +35,8 @@ class ReplicasOptions(PathsOptions):
         "two together; 2!,1 with an unclean election after 2. May be repeated. [default: each "
         "broker first, and all together]",
     )
+
+    @property
+    def directory_topics(self) -> tuple[str, ...]:
+        """None: the outcome for some topics depends on the metadata log and the coordinators'."""
+        return ()

@@ -154,6 +154,8 @@ def _replicas_row(partition: PartitionComparison, cluster: OfflineCluster) -> Ro
         "partition": partition.topic_partition[1],
         "replicas": [] if leadership is None else list(leadership.replicas),
         "isr": [] if leadership is None else list(leadership.isr),
+        "adding_replicas": [] if registration is None else list(registration.adding_replicas),
+        "removing_replicas": [] if registration is None else list(registration.removing_replicas),
         "eligible_leader_replicas": [] if leadership is None else list(leadership.elr),
         "last_known_elr": [] if leadership is None else list(leadership.last_known),
         "min_insync_replicas": None if leadership is None else leadership.min_isr,
@@ -176,8 +178,8 @@ def _start_order_row(partition: PartitionComparison, outcome: PartitionOutcome) 
     alternatives: list[Row] = []
     if not outcome.is_certain:
         alternatives = [
-            {"leader": _leader_or_none(election.leader), "log_end_offset": end_offset}
-            for election, end_offset in zip(outcome.elections, outcome.log_end_offsets, strict=True)
+            {"leader": _leader_or_none(leader), "log_end_offset": end_offset}
+            for leader, end_offset in outcome.possible_ends
         ]
     return {
         "topic": partition.topic_partition[0],
@@ -187,6 +189,7 @@ def _start_order_row(partition: PartitionComparison, outcome: PartitionOutcome) 
         "leader": outcome.leader,
         "elected_from": outcome.elections[0].elected_from if outcome.leader is not None else None,
         "log_end_offset": outcome.log_end_offset,
+        "appended": outcome.n_appended,
         "lost_offsets": intervals_to_lists(outcome.lost_offsets),
         "lost_acknowledged_at_least": intervals_to_lists(outcome.lost_acknowledged_offsets),
         "returning_offsets": intervals_to_lists(outcome.returning_offsets),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 from kfmt_cli.broker.cluster.election import (
     ClusterBrokers,
@@ -102,25 +103,40 @@ class PartitionOutcome:
     lost_offsets: OffsetIntervals = field(default_factory=list)
     lost_acknowledged_offsets: OffsetIntervals = field(default_factory=list)
     returning_offsets: OffsetIntervals = field(default_factory=list)
+    n_appended: int = 0
+    """Number of records that transaction coordinators append after the start."""
+    possibly_appended: Sequence[int] = ()
+    """More of them, of each transaction whose end depends on time or on who leads."""
 
     @property
     def is_certain(self) -> bool:
-        """Whether there is only one possible leader."""
-        return len(self.elections) == 1
+        """Whether there is only one possible leader, and one log end offset."""
+        return len(self.elections) == 1 and (self.is_offline or not self.possibly_appended)
 
     @property
     def leader(self) -> int | None:
         """The leader; None if the partition is offline or the leader is uncertain."""
         leader_id = self.elections[0].leader
-        return leader_id if self.is_certain and leader_id != NO_LEADER else None
+        return leader_id if len(self.elections) == 1 and leader_id != NO_LEADER else None
+
+    @property
+    def possible_ends(self) -> list[tuple[int, int | None]]:
+        """Each possible leader with its log end offset, None for offline; the one with records that
+        depend on time is another one."""
+        ends: list[tuple[int, int | None]] = []
+        for election, replica in zip(self.elections, self.leader_replicas, strict=True):
+            log_end = None if election.leader == NO_LEADER else _predicted_log_end(replica)
+            if log_end is None:
+                ends.append((election.leader, None))
+                continue
+            log_ends = [*accumulate(self.possibly_appended, initial=log_end + self.n_appended)]
+            ends += [(election.leader, end) for end in log_ends]
+        return ends
 
     @property
     def log_end_offsets(self) -> list[int | None]:
-        """The log end offset with each possible leader, None for offline."""
-        return [
-            None if election.leader == NO_LEADER else _predicted_log_end(replica)
-            for election, replica in zip(self.elections, self.leader_replicas, strict=True)
-        ]
+        """The log end offset of each possible end, None for offline."""
+        return [log_end for _, log_end in self.possible_ends]
 
     @property
     def log_end_offset(self) -> int | None:
@@ -210,6 +226,13 @@ class OutcomePredictor:
         for order in orders:
             elections = self._elect_leaders(registration.leadership, offline_directory_nodes, order)
             leader_replicas = [replica_by_broker_id.get(election.leader) for election in elections]
+            started_nodes = set(order.nodes).intersection(self.broker_ids)
+            for election, replica in list(zip(elections, leader_replicas, strict=True)):
+                next_leader = registration.next_leader(election.leader, started_nodes)
+                if next_leader not in (result.leader for result in elections):
+                    # It has caught up with the leader before: their logs are the same.
+                    elections = [*elections, ElectionResult(next_leader, "isr")]
+                    leader_replicas.append(replica)
             outcome = PartitionOutcome(order, elections, leader_replicas)
             worst_losses = self._find_worst_losses(outcome, branches)
             if worst_losses is not None:

@@ -17,6 +17,7 @@ from kfmt_cli.commands.report.page.document import render_page
 from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.report.report_data import PageCollector
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.regular_files import regular_file
 from kfmt_cli.errors import ExitCode, OutputError, UsageError
 from kfmt_cli.render.style import format_bytes
 from kfmt_cli.writers.output import StagingDirectory, open_staging_directory, require_outside_inputs
@@ -48,7 +49,12 @@ class ReportCommand:
             for directory, _ in directories_and_names:
                 if directory not in staging_by_directory:
                     staging_by_directory[directory] = stack.enter_context(
-                        open_staging_directory(directory, options.force)
+                        open_staging_directory(
+                            directory,
+                            options.force,
+                            inputs=(*options.paths, *options.of_jobs),
+                            for_broker=False,
+                        )
                     )
                     run.report_leftovers(staging_by_directory[directory].removed_leftovers)
             output_files = [
@@ -100,7 +106,7 @@ def _require_replaceable_output(path: str) -> None:
     if not os.path.basename(path) or Path(path).is_dir():  # noqa: PTH119 (as it was given)
         raise UsageError(f"{path}: is a directory; name a file")
     if Path(path).is_file():
-        with Path(path).open("rb") as file:
+        with regular_file(path) as file:
             first_bytes = file.read(len(max(_REPLACEABLE_PREFIXES, key=len)))
         if not first_bytes.startswith(_REPLACEABLE_PREFIXES):
             raise UsageError(f"{path}: exists and is not a kfmt report; choose another name")

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kfmt_cli.arrow.export.atomic_files import read_file_bytes
-from kfmt_cli.commands.python.read import datetime_to_ms
+from kfmt_cli.commands.python.bounds import datetime_to_ms
 from kfmt_cli.commands.report.page.page_data import PageData
 from kfmt_cli.commands.report.report_data import add_page_row
 from kfmt_cli.commands.stat.shape_totals import SEGMENT_MAP_MEMBERS

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from kfmt_cli.errors import UsageError
 from kfmt_cli.options.common import (
+    ALL_REPLICAS_HELP,
     OptionalPathsOptions,
+    TopicOptions,
     config_option,
     force_option,
     kafka_version_option,
@@ -23,7 +25,7 @@ from kfmt_cli.options.parameter_types import parse_literal_path
     common=("color", "jobs", "max_decompressed"),
     writes_files=True,
 )
-class ReportOptions(OptionalPathsOptions):
+class ReportOptions(TopicOptions, OptionalPathsOptions):
     """Write one HTML page about a disk: its contents, damage, losses and consumer lag.
 
     The page combines check, stat, txn, retention and state, with charts. It is a single
@@ -54,6 +56,7 @@ class ReportOptions(OptionalPathsOptions):
     kafka: str | None = kafka_version_option()
     now: int | None = now_option()
     config: Path | None = config_option()
+    all_replicas: bool = option(default=False, help=ALL_REPLICAS_HELP)
     force: bool = force_option()
 
     def __post_init__(self) -> None:

@@ -39,6 +39,7 @@ from kfmt_cli.core.codecs.compress import COMPRESSORS
 from kfmt_cli.core.times import current_time_ms, now_ms
 from kfmt_cli.disk.input_paths import InputPath, resolve_all_paths
 from kfmt_cli.disk.partitions import Partition, find_partitions
+from kfmt_cli.disk.topic_filter import TOPIC_PATTERNS
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.start_lines import NextStep, step_lines
 from kfmt_cli.render.style import NO_COLOUR
@@ -159,7 +160,9 @@ class PageCollector:
         show_check_results(run, results)
         if len(results.brokers) > 1:
             replicas_options = ReplicasOptions(
-                paths=options.paths, max_decompressed=options.max_decompressed
+                paths=options.paths,
+                topic=options.topic,
+                max_decompressed=options.max_decompressed,
             )
             replicas_command = ReplicasCommand(run, replicas_options)
             offline_cluster = replicas_command.compare_checked_replicas(results)
@@ -182,6 +185,7 @@ class PageCollector:
         stat_options = StatOptions(
             paths=self.options.paths,
             what_if=tuple(COMPRESSORS),
+            all_replicas=self.options.all_replicas,
             plot=True,
             jobs=self.options.jobs,
             max_decompressed=self.options.max_decompressed,
@@ -207,12 +211,17 @@ class PageCollector:
         )
 
     def _replay_group_state(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
+        if self.options.topic:  # the groups are in another topic
+            TOPIC_PATTERNS.set(())
+            user_paths = resolve_all_paths(self.options.paths)
         partitions = find_internal_partitions(user_paths, None, lambda _: None)
         group_partitions = [
             partition for partition in partitions if partition.topic == GROUPS_TOPIC
         ]
         state_options = StateOptions(
-            paths=self.options.paths, max_decompressed=self.options.max_decompressed
+            paths=self.options.paths,
+            topic=self.options.topic,
+            max_decompressed=self.options.max_decompressed,
         )
         StateCommand(run, state_options).show_partitions(group_partitions)
 

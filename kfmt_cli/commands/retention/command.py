@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from kfmt_cli.broker.log_reading.stored_batches import (
     CorruptError,
     LogBytes,
@@ -301,6 +303,8 @@ def read_segment_facts(
 def _read_segment_facts(file: InputFile, end_offset: int) -> RetentionSegmentFacts:
     base_offset, size = file.base_offset_or_zero, file_size(file)
     max_timestamp, reason = _read_last_timestamp(file)
+    if max_timestamp is None and not _has_offset_index(file):
+        max_timestamp = _read_max_timestamp(file)
     if max_timestamp is not None and max_timestamp >= 0:
         return RetentionSegmentFacts(
             file.name, base_offset, size, max_timestamp, FROM_TIME_INDEX, end_offset
@@ -322,6 +326,27 @@ def _read_last_timestamp(file: InputFile) -> tuple[int | None, str]:
         timestamp_bytes = time_index.read_block((n_entries - 1) * _TIME_ENTRY_BYTES, 8, 8)
     timestamp = int.from_bytes(timestamp_bytes, "big", signed=True)
     return timestamp, "" if timestamp >= 0 else "its time index has no timestamp"
+
+
+def _has_offset_index(file: InputFile) -> bool:
+    with _open_segment_file(file, OFFSET_INDEX_KIND.suffix) as offset_index:
+        return offset_index is not None
+
+
+def _read_max_timestamp(file: InputFile) -> int | None:
+    """The largest timestamp of a log's batches up to the first damage; None without any. Raises
+    InputError. Source: `LogSegment.recover`, for a segment without an offset index."""
+    max_timestamp: int | None = None
+    with open_log(file, read_ahead=True) as opened_log:
+        for block in opened_log.blocks:
+            batches = block.batches
+            is_recovered = np.cumprod(batches.crc_valid == 1).astype(np.bool_)
+            timestamps = batches.max_timestamp[is_recovered & (batches.has_timestamp == 1)]
+            if len(timestamps):
+                max_timestamp = max(int(timestamps.max()), max_timestamp or 0)
+            if block.findings or not is_recovered.all():
+                break
+    return max_timestamp
 
 
 @contextmanager

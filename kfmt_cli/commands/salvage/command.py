@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 
 from kfmt_cli.broker.log_reading.offset_intervals import (
     intervals_to_lists,
     merge_intervals,
 )
-from kfmt_cli.broker.start.checkpoints import (
-    LEADER_EPOCH_CHECKPOINT,
-    LOG_START_CHECKPOINT,
-    CheckpointError,
-    CheckpointNumberError,
-    read_checkpoint_offsets,
-    read_valid_epoch_entries,
-)
-from kfmt_cli.checks.log.checker import LogChecker
+from kfmt_cli.broker.start.known_topic_id import NearbyTopicIds
+from kfmt_cli.checks.log.checker import iter_checked_blocks
 from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
+from kfmt_cli.commands.salvage.broker_files import (
+    drop_later_epochs,
+    find_damage,
+    write_known_topic_id,
+)
 from kfmt_cli.commands.salvage.options import SalvageOptions
 from kfmt_cli.commands.salvage.partition_logs import (
     OffsetRangeByPath,
@@ -30,21 +29,23 @@ from kfmt_cli.commands.salvage.partition_logs import (
     is_swap_file,
 )
 from kfmt_cli.commands.salvage.source_logs import SalvageSource
+from kfmt_cli.commands.salvage.transaction_lines import (
+    note_open_transactions,
+    report_restored_markers,
+)
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import (
     classify_file,
     file_size,
-    list_directory,
 )
 from kfmt_cli.disk.kinds.fixed_size_rows import (
     OFFSET_INDEX_KIND,
-    PRODUCER_SNAPSHOT_KIND,
     TIME_INDEX_KIND,
 )
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import ExitCode, InputError
-from kfmt_cli.findings.finding import Finding, FindingCollector, is_error
+from kfmt_cli.findings.finding import FindingCollector, is_error
 from kfmt_cli.render.style import (
     escape_unprintable,
     format_count,
@@ -71,6 +72,7 @@ from kfmt_cli.writers.salvage.arrangement_writer import (
     write_rearranged_logs,
 )
 from kfmt_cli.writers.salvage.holes import NO_NEXT_OFFSET, LogHole, OffsetGaps, SalvageCounts
+from kfmt_cli.writers.salvage.restored_markers import restore_markers
 from kfmt_cli.writers.salvage.salvager import Salvager, ScannedLog, find_offset_range
 from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
 
@@ -96,6 +98,7 @@ class SalvageCommand:
     """Partitions with dropped data."""
     _buffered_holes: list[tuple[dict[str, object], str]] = field(default_factory=list)
     _unreadable_parts: UnreadableParts = field(default_factory=UnreadableParts)
+    _topic_ids: NearbyTopicIds = field(default_factory=NearbyTopicIds)
     _staging: StagingDirectory = field(init=False)
     _progress: Progress = field(init=False)
 
@@ -105,7 +108,7 @@ class SalvageCommand:
         run.set_result_type(SALVAGE_RESULT)
         check_source_and_destination(source, destination)
         self._source = SalvageSource(run, self.options.deleted)
-        partitions = self._source.find_partitions(source)
+        partitions = self._source.find_partitions(source, self.options.topics)
         if self.options.topic is not None:
             partitions = self._source.rename_partitions(partitions, source, self.options.topic)
         logs = [log for partition in partitions for log in (*partition.logs, *partition.other_logs)]
@@ -119,7 +122,7 @@ class SalvageCommand:
         run.sink.begin_results(SALVAGE_RESULT)
         with (
             run.output.progress(total_bytes) as self._progress,
-            open_staging_directory(destination) as self._staging,
+            open_staging_directory(destination, inputs=[source]) as self._staging,
         ):
             run.report_leftovers(self._staging.removed_leftovers)
             for file, directory in self._source.files_to_copy:
@@ -142,7 +145,7 @@ class SalvageCommand:
     def _copy_if_undamaged(self, file: InputFile, output_name: str) -> None:
         """Copy a file if it is undamaged; reports it if it cannot be read."""
         with self.run.catch_input_errors():
-            is_damaged, findings = self._find_damage(file)
+            is_damaged, findings = find_damage(file, self.options.decompression_limit)
             if not is_damaged:
                 copy_file(self._staging, file, output_name)
                 return
@@ -153,23 +156,6 @@ class SalvageCommand:
             self.run.summary.n_damaged_files += 1
             self.run.summary.totals.errors += max(1, sum(map(is_error, findings)))
             self.run.output.raise_exit_code(ExitCode.FINDINGS)
-
-    def _find_damage(self, file: InputFile) -> tuple[bool, list[Finding]]:
-        """Whether a file has errors, or a broker does not start with it; its findings."""
-        if file.kind.reader is not None:
-            findings = list(file.read_contents().findings)
-        else:
-            findings = list(
-                LogChecker(True, self.options.decompression_limit, 0).iter_findings(file)
-            )
-        try:
-            if file.path.endswith(LEADER_EPOCH_CHECKPOINT):
-                read_valid_epoch_entries(file)
-            elif file.path.endswith(LOG_START_CHECKPOINT):
-                read_checkpoint_offsets(file)
-        except (CheckpointError, CheckpointNumberError):
-            return True, findings
-        return any(map(is_error, findings)), findings
 
     def _salvage_partition(self, partition: SalvagedPartition) -> None:
         """Write the logs of a partition, then the files derived from them."""
@@ -190,6 +176,21 @@ class SalvageCommand:
             written_logs = self._write_rearranged_logs(partition, range_by_path)
         if not written_logs:
             return
+        if self._has_holes(partition):
+            restored = restore_markers(
+                self._staging,
+                written_logs,
+                [[log for log in partition.logs if log.path in range_by_path]],
+                partial(iter_checked_blocks, wrap_source=self._unreadable_parts.filled_source),
+                (self.options.source,),
+                commits_unknown=self.options.commit_unknown,
+            )
+            report_restored_markers(
+                self.run,
+                partition.display_path,
+                restored,
+                commits_unknown=self.options.commit_unknown,
+            )
         offset_gaps = OffsetGaps(min(base_offset_in_name(file) or 0 for file in logs) - 1)
         write_missing_files(
             self._staging,
@@ -198,8 +199,20 @@ class SalvageCommand:
             self.options.index_interval_bytes,
             offset_gaps,
         )
+        end_offsets = [log.base_offset_or_zero for log in written_logs]  # of empty ones, at least
+        end_offsets += (range_.last_offset + 1 for range_ in range_by_path.values() if range_)
+        drop_later_epochs(self._staging, partition.output_directory, max(end_offsets))
+        if self.options.topic is None:  # a renamed one gets the id of another topic
+            directory = logs[0].path.rpartition("/")[0]
+            write_known_topic_id(
+                self._staging, partition.output_directory, self._topic_ids, directory
+            )
         self._report_gaps(partition, offset_gaps.intervals)
-        self._note_open_transactions(str(partition.output_directory))
+        note_open_transactions(self.run, self._staging, str(partition.output_directory))
+
+    def _has_holes(self, partition: SalvagedPartition) -> bool:
+        """Whether batches of a partition were dropped."""
+        return partition.display_path in self._partitions_with_holes
 
     def _report_gaps(self, partition: SalvagedPartition, gaps: list[tuple[int, int]]) -> None:
         """Report the offsets missing from the batches that were written."""
@@ -217,9 +230,7 @@ class SalvageCommand:
             f"{escape_unprintable(partition.display_path)}: "
             f"{format_count(n_missing, 'offset')} missing: {ranges_text}\n"
         )
-        is_shown = partition.display_path in self._partitions_with_holes or not self._is_compacted(
-            partition
-        )
+        is_shown = self._has_holes(partition) or not self._is_compacted(partition)
         self.run.sink.write_document(MISSING_OFFSETS_ROW, row, [line] if is_shown else [])
 
     def _report_unreadable_bytes(self, log: InputFile) -> None:
@@ -372,30 +383,6 @@ class SalvageCommand:
             )
             lines.append(f"   {copies_text} kept once\n")
         self.run.sink.write_document(REARRANGED_ROW, row, lines)
-
-    def _note_open_transactions(self, directory_name: str) -> None:
-        """Note transactions open at the end: their markers may have been dropped."""
-        directory_listing = list_directory(
-            str(self._staging.directory / directory_name), display_prefix=""
-        )
-        snapshot_names = [
-            name for name in directory_listing.files if name.endswith(PRODUCER_SNAPSHOT_KIND.suffix)
-        ]
-        if not snapshot_names:
-            return
-        open_first_offsets = (
-            directory_listing.input_file(snapshot_names[-1])
-            .read_contents()
-            .table.current_txn_first_offset
-        )
-        open_first_offsets = open_first_offsets[open_first_offsets >= 0]
-        if len(open_first_offsets):
-            prefix = "" if directory_name == "." else f"{escape_unprintable(directory_name)}: "
-            open_text = (
-                f"{prefix}{format_count(len(open_first_offsets), 'open transaction')} at the end"
-            )
-            effect_text = f"read_committed consumers stop at offset {open_first_offsets.min()}"
-            self.run.sink.write_to_stderr(f"{open_text}: {effect_text}; see kfmt txn\n")
 
     def _salvage_log(
         self, salvager: Salvager, log: InputFile, output_name: str, next_base_offset: int

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from kfmt_cli.options.common import InputOptions, index_interval_option, require_topic_name
+from kfmt_cli.options.common import (
+    InputOptions,
+    index_interval_option,
+    require_topic_name,
+    topic_filter_option,
+)
 from kfmt_cli.options.declaration import argument, command_options, option
 from kfmt_cli.options.parameter_types import parse_input_path, parse_literal_path
+from kfmt_cli.options.selection import commit_unknown_option
 
 
 @command_options(
@@ -22,7 +28,8 @@ class SalvageOptions(InputOptions):
     or a completed .swap file. Batches whose offsets conflict with the rest go into the partition's
     contradicting directory. Everything dropped is listed with its bytes and missing offsets. Bytes
     that the disk cannot read, and damaged chunks of tiered storage, are named and left out; the
-    exit code is then 3.
+    exit code is then 3. A transaction whose marker is damaged gets it again, as its remains and the
+    transaction index show; one of which nothing shows how it ended is aborted.
     Indexes and producer snapshots are rebuilt. meta.properties, partition.metadata, leader epochs
     and log start offsets are copied if undamaged; other checkpoints are not. The exit code is 1 if
     anything was damaged.
@@ -63,6 +70,8 @@ class SalvageOptions(InputOptions):
         help="Write SRC, partitions of one topic, under another topic's name: TOPIC-PARTITION in "
         "DST, without partition.metadata and log start offsets.",
     )
+    topics: tuple[str, ...] = topic_filter_option()
+    commit_unknown: bool = commit_unknown_option()
     index_interval_bytes: int = index_interval_option("The topic's index.interval.bytes.")
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path, PurePath
@@ -12,12 +13,13 @@ from kfmt_cli.commands.salvage.partition_logs import SalvagedPartition, base_off
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import DirectoryListing, is_segment_log
 from kfmt_cli.disk.file_names import directory_marker_suffix, parse_topic_partition
-from kfmt_cli.disk.input_paths import resolve_path
+from kfmt_cli.disk.input_paths import directory_topic, resolve_path
 from kfmt_cli.disk.kinds import META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
 from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX, KRAFT_SNAPSHOT_KIND, LOG_KIND
+from kfmt_cli.disk.topic_filter import select_topics
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.render.style import escape_unprintable
 
@@ -48,8 +50,8 @@ class SalvageSource:
     n_skipped_logs: int = 0
     n_deleted_logs: int = 0
 
-    def find_partitions(self, source: str) -> list[SalvagedPartition]:
-        """The partitions of SRC; raises InputError."""
+    def find_partitions(self, source: str, topics: Sequence[str] = ()) -> list[SalvagedPartition]:
+        """The partitions of SRC; raises InputError. topics: patterns; empty for all topics."""
         input_path = resolve_path(source)
         for reason in input_path.listing_errors:
             self.run.report_input_error(reason)
@@ -58,9 +60,14 @@ class SalvageSource:
                 reason = "not named like a log segment (a 20-digit base offset)"
                 raise InputError(f"{input_path.file.name}: {reason}")
             return [SalvagedPartition(PurePath(), [input_path.file])]
+        topic_names = {directory_topic(listing) for listing in input_path.directories}
+        selected_topics = select_topics(topics, topic_names)
         partitions = []
         output_directories = {listing.relative_path for listing in input_path.directories}
         for listing in input_path.directories:
+            topic = directory_topic(listing)
+            if topics and topic not in selected_topics and topic is not None:
+                continue
             directory_name = Path(listing.path).name
             marker = directory_marker_suffix(directory_name)
             output_directory = PurePath(listing.relative_path)
@@ -78,7 +85,9 @@ class SalvageSource:
                     f"not copied: {escape_unprintable(listing.name)}: {reason}\n"
                 )
                 continue
-            partitions += self._find_listed_partition(listing, output_directory)
+            found_partitions = self._find_listed_partition(listing, output_directory)
+            if not topics or topic is not None:  # of other directories, only files are copied
+                partitions += found_partitions
         return partitions
 
     def rename_partitions(

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.payload_formats import payload_declarations
 from kfmt_cli.commands.python.read import require_existing_path
 from kfmt_cli.commands.sql.options import SqlOptions
 from kfmt_cli.commands.sql.sql_prompt import SqlPrompt
@@ -13,6 +14,7 @@ from kfmt_cli.commands.sql.sql_session import SqlSession
 from kfmt_cli.disk.input_paths import reject_stdin
 from kfmt_cli.disk.path_resolution import prepare_listable_path
 from kfmt_cli.errors import ExitCode
+from kfmt_cli.writers.output_access import private_like
 
 
 @dataclass(slots=True)
@@ -32,8 +34,15 @@ class SqlCommand:
                 existing_paths.append(require_existing_path(prepare_listable_path(path)))
         if not existing_paths:
             return ExitCode.UNREADABLE
-        session = SqlSession(self.run, tuple(existing_paths), self.options.decompression_limit)
-        with closing(session):
+        session = SqlSession(
+            self.run,
+            tuple(existing_paths),
+            self.options.decompression_limit,
+            self.options.all_replicas,
+            self.options.topic,
+            payload_declarations(self.options, existing_paths),
+        )
+        with private_like(existing_paths), closing(session):
             if self.options.query is None:
                 SqlPrompt(session).run()
             else:

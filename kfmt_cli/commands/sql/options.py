@@ -8,9 +8,10 @@ import re
 
 from kfmt_cli.core.urls import strip_file_scheme
 from kfmt_cli.errors import UsageError
-from kfmt_cli.options.common import InputOptions
-from kfmt_cli.options.declaration import argument, command_options
+from kfmt_cli.options.common import ALL_REPLICAS_HELP, TopicOptions
+from kfmt_cli.options.declaration import argument, command_options, option
 from kfmt_cli.options.parameter_types import parse_input_path
+from kfmt_cli.options.payload_options import DecodeOptions
 
 _URL_PREFIX = re.compile(r"[\w+.-]+://")
 
@@ -34,23 +35,28 @@ def is_query(argument_text: str) -> bool:
     "Query disks in SQL, with DuckDB.",
     common=("format_", "table", "wide", "color", "max_decompressed"),
 )
-class SqlOptions(InputOptions):
+class SqlOptions(DecodeOptions, TopicOptions):
     """Answer questions in SQL about records, batches, indexes and damage.
 
     The tables are records, batches, segments, index_entries, snapshot_records and findings
-    (docs/spark-tables.md); the dialect is DuckDB's. Only the files, columns, offsets and times that
-    a query needs are read. Times are in UTC. "offset" needs double quotes. Without QUERY, reads
-    statements from standard input, with a prompt on a terminal: .tables, .schema NAME and .quit are
-    commands, Ctrl+C cancels a query, Ctrl+D leaves. Needs pip install 'kfmt-cli[sql]'.
+    (docs/spark-tables.md), and a view of the records of each topic by its name, with key_text and
+    value_json: the value as JSON, decoded if --value-format is given. value->>'sku' is a field of a
+    JSON value in every table; the dialect is DuckDB's. Only the files, columns, offsets and times
+    that a query needs are read. Times are in UTC. "offset" needs double quotes. Without QUERY,
+    reads statements from standard input, with a prompt on a terminal: .help, .tables, .schema NAME
+    and .quit are commands, Ctrl+C cancels a query, Ctrl+D leaves. Needs pip install
+    'kfmt-cli[sql]'.
 
     \b
     Examples:
       kfmt sql "select topic, count(*) from records group by 1" sample_segments/kafka-3.9.1-broker1
       kfmt sql "from batches where size > 4000 order by size" sample_segments/kafka-3.9.1-broker1
+      kfmt sql "select value->>'sku' as sku from orders" sample_segments/kafka-3.9.1-broker1
       kfmt sql "select severity, file, message from findings" damaged_segments --format csv
     """
 
     words: tuple[str, ...] = argument("[QUERY] PATH...", nargs=-1, type=_parse_query_or_path)
+    all_replicas: bool = option(default=False, help=ALL_REPLICAS_HELP)
 
     def __post_init__(self) -> None:
         for package in ("duckdb", "pyarrow"):
@@ -60,11 +66,22 @@ class SqlOptions(InputOptions):
             raise UsageError("PATH is missing: kfmt sql QUERY PATH...")
 
     @property
+    def directory_topics(self) -> tuple[str, ...]:
+        """None: a query reads the files of its tables."""
+        return ()
+
+    @property
     def query(self) -> str | None:
         """The statements; None to read them from standard input."""
-        return self.words[0] if is_query(self.words[0]) else None
+        return self.words[self._query_index] if self._query_index is not None else None
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths."""
-        return self.words if self.query is None else self.words[1:]
+        return tuple(word for index, word in enumerate(self.words) if index != self._query_index)
+
+    @property
+    def _query_index(self) -> int | None:
+        """Where the query is among the words: before or after the paths."""
+        candidates = (0, len(self.words) - 1) if self.words else ()
+        return next((index for index in candidates if is_query(self.words[index])), None)

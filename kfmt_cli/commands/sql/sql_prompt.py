@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from kfmt_cli.errors import NO_INPUT_MESSAGE, InputError, KfmtError, OutputClosed
+from kfmt_cli.errors import (
+    NO_INPUT_MESSAGE,
+    InputError,
+    KfmtError,
+    OutputClosed,
+    unknown_name_question,
+)
 from kfmt_cli.render.style import escape_unprintable
 from kfmt_cli.rows.table_types import TABLES
 
@@ -21,7 +27,9 @@ if TYPE_CHECKING:
 
 FIRST_PROMPT, CONTINUATION_PROMPT = "sql> ", "  -> "
 SIGNAL_DELAY_SECONDS = 0.1  # seconds until Python should have seen an interrupt
-PROMPT_HELP = "Statements end with ; – .tables, .schema NAME and .quit are commands, Ctrl+D leaves."
+PROMPT_HELP = (
+    "Statements end with ; – .help, .tables, .schema NAME and .quit are commands, Ctrl+D leaves."
+)
 
 
 @dataclass(slots=True)
@@ -118,15 +126,20 @@ class SqlPrompt:
         """Run a command; returns whether to continue."""
         if command_name in (".quit", ".exit"):
             return False
-        if command_name == ".tables":
+        if command_name == ".help":
+            self.session.run.sink.write_to_stderr(f"{PROMPT_HELP}\n")
+        elif command_name == ".tables":
             self._run_statements("show tables")
         elif command_name == ".schema":
             for table_name in arguments or TABLES:
                 quoted_name = table_name.replace('"', '""')
                 self._run_statements(f'describe "{quoted_name}"')
         else:
+            known_names = (".help", ".tables", ".schema", ".quit")
+            question = unknown_name_question(command_name, known_names)
             self._report_error(
-                f"no such command: {command_name}; choose from .tables, .schema NAME, .quit"
+                f"no such command: {command_name}; choose from .help, .tables, .schema NAME, "
+                f".quit{question}"
             )
         return True
 

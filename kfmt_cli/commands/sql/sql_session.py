@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from threading import Event, Thread
 from typing import Any
@@ -16,29 +14,44 @@ import duckdb
 import pyarrow as pa
 
 from kfmt_cli.arrow.columns.schema import arrow_schema
+from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.arrow.result_rows import result_row_type, result_rows
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.sql.log_dataset import LogDataset
 from kfmt_cli.commands.sql.sql_tables import ScanStatus, TableScan
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.temporary_locks import TemporaryLock, create_locked_directory
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.path_resolution import read_private_key
+from kfmt_cli.disk.topic_filter import select_topics
 from kfmt_cli.errors import ExitCode, KfmtError, UsageError
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.render.sinks.sink import FileHeading
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.columnar_rows import NestedRows
 from kfmt_cli.rows.table_types import TABLES
+from kfmt_cli.topics.payloads import NO_DECLARATIONS, PayloadDeclarations
+from kfmt_cli.writers.output import require_outside_inputs
 
+MAX_TOPIC_VIEWS = 1000
+_SOURCE_NAME = re.compile(r'\b(?:from|join|describe)\s+("[^"]+"|[\w.]+)', re.IGNORECASE)
 ROWS_PER_BATCH = 2048  # rows, the size of DuckDB's own vectors
 MAX_QUEUED_BATCHES = 4  # batches that may wait to be written
 _DUCKDB_SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",  # Python variables are not tables
-    "temp_directory": os.path.join(tempfile.gettempdir(), f"kfmt-sql-{os.getpid()}"),  # noqa: PTH118
 }
 _ERROR_LOCATION = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
+# A text in SQL: 'text', in which '' is a quote, or $tag$text$tag$.
+_TEXT = r"(?:'((?:[^']|'')*)'|\$(\w*)\$(.*?)\$\2\$)"
+_OUTPUT_PATTERN_BY_TYPE = {
+    "COPY": re.compile(rf"\bto\s*{_TEXT}", re.IGNORECASE | re.DOTALL),
+    **dict.fromkeys(("EXPORT", "ATTACH"), re.compile(_TEXT, re.DOTALL)),
+}
+# DuckDB's operator finds no field in bytes: it escapes their quotes.
+_JSON_FIELD_MACRO = """create macro "->>"(value, field) as
+json_extract_string(try_cast(try(decode(unhex(hex(value)))) as json), field)"""
 _UNQUOTED_OFFSET = re.compile(r'(?<!")\boffset\b(?!")', re.IGNORECASE)
 
 
@@ -49,32 +62,83 @@ class SqlSession:
     run: CommandRun
     paths: tuple[str, ...]
     decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    reads_all_replicas: bool = False
+    topic_patterns: Sequence[str] = ()
+    payload_declarations: PayloadDeclarations = NO_DECLARATIONS
     connection: Any = field(init=False)
     _scan_status: ScanStatus = field(init=False)
+    _spill_directory: TemporaryLock = field(init=False)
+    """Where DuckDB stores what exceeds its memory: records."""
+    _has_topic_views: bool = False
 
     def __post_init__(self) -> None:
         self._scan_status, private_key = ScanStatus(), read_private_key()
-        self.connection = duckdb.connect(config=dict(_DUCKDB_SETTINGS))
+        self._spill_directory = create_locked_directory("sql")
+        spill_path = str(self._spill_directory.files_directory)
+        self.connection = duckdb.connect(config={**_DUCKDB_SETTINGS, "temp_directory": spill_path})
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        with suppress(duckdb.Error):  # a version without these functions
+            self.connection.execute(_JSON_FIELD_MACRO)
+        request = ReadRequest(
+            "records",
+            self.paths,
+            topics=self._select_topics(),
+            decompression_limit=self.decompression_limit,
+            reads_all_replicas=self.reads_all_replicas,
+            decodes_records=True,
+            payload_declarations=self.payload_declarations,
+            private_key=private_key,
+        )
         for table_name, table_type in TABLES.items():
-            request = ReadRequest(
-                table_name,
-                self.paths,
-                decompression_limit=self.decompression_limit,
-                decodes_records=True,
-                private_key=private_key,
-            )
-            table_scan = TableScan(request, self._scan_status)
+            table_scan = TableScan(replace(request, table=table_name), self._scan_status)
             self.connection.register(
                 table_name,
                 LogDataset(arrow_schema(table_type.leaves), table_scan.iter_arrow_batches),
             )
 
+    def _list_topics(self) -> set[str]:
+        """The topics under the paths; raises InputError."""
+        splits = list_input_files(ReadRequest("records", self.paths))
+        return {topic for split in splits if (topic := split.topic_partition[0])}
+
+    def _select_topics(self) -> frozenset[str]:
+        """The topics to read, empty for all; raises InputError."""
+        if not self.topic_patterns:
+            return frozenset()
+        return select_topics(self.topic_patterns, self._list_topics())
+
+    def _create_topic_views(self) -> None:
+        """Create a view of the records of each topic, with key and value as text and JSON."""
+        self._has_topic_views = True
+        value_json = "try_cast(try(decode(value)) as json)"
+        if self.payload_declarations.value is not None:
+            value_json = (
+                f"coalesce(json_extract(try_cast(decoded_value as json), '$.value'), {value_json})"
+            )
+        with suppress(KfmtError):  # a query reports what cannot be read
+            for topic in sorted(self._list_topics())[:MAX_TOPIC_VIEWS]:
+                if topic in TABLES:
+                    continue
+                name, text = topic.replace('"', '""'), topic.replace("'", "''")
+                view = (
+                    f'create view "{name}" as select *, try(decode(key)) as key_text, '  # noqa: S608
+                    f"{value_json} as value_json from records "
+                    f"where topic = '{text}'"
+                )
+                with suppress(duckdb.Error):  # a version without these functions
+                    self.connection.execute(view)
+
     def run_statements(self, sql_text: str) -> None:
-        """Run statements and show their results; raises UsageError for a mistake in them."""
+        """Run statements and show their results; raises UsageError for a mistake in them, and for
+        one that would write to an input."""
+        sources = (name.strip('"') for name in _SOURCE_NAME.findall(sql_text))
+        if not self._has_topic_views and any(name not in TABLES for name in sources):
+            self._create_topic_views()
         with _convert_duckdb_errors(sql_text):
             statements = self.connection.extract_statements(sql_text)
         for statement in statements:
+            for output_path in _find_output_paths(statement):
+                require_outside_inputs(output_path, self.paths)
             self._run_statement(statement.query)
 
     def _run_statement(self, query: str) -> None:
@@ -136,8 +200,8 @@ class SqlSession:
 
     def _report_damage(self) -> None:
         """Report unreadable inputs and damage."""
-        for message in self._scan_status.input_error_messages:
-            self.run.report_input_error(message)
+        for message, error in self._scan_status.input_error_messages.items():
+            self.run.report_input_error(error or message)
         if n_errors_by_path := self._scan_status.n_errors_by_path:
             self.run.output.raise_exit_code(ExitCode.FINDINGS)
             errors_text = format_count(sum(n_errors_by_path.values()), "error")
@@ -152,8 +216,19 @@ class SqlSession:
             )
 
     def close(self) -> None:
-        """Close the connection to DuckDB."""
-        self.connection.close()
+        """Close the connection to DuckDB and remove its files."""
+        try:
+            self.connection.close()
+        finally:
+            self._spill_directory.remove_and_unlock()
+
+
+def _find_output_paths(statement: Any) -> Iterator[str]:
+    """The paths that a statement of DuckDB writes to, or opens for writing."""
+    pattern = _OUTPUT_PATTERN_BY_TYPE.get(statement.type.name)
+    for match in () if pattern is None else pattern.finditer(statement.query):
+        quoted, _, dollar_quoted = match.groups()
+        yield quoted.replace("''", "'") if quoted is not None else dollar_quoted
 
 
 def _queue_result(connection: Any, query: str, result_queue: Queue[Any]) -> None:

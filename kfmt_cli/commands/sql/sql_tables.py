@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from threading import Event
 
@@ -14,7 +14,9 @@ import pyarrow as pa
 from kfmt_cli.arrow.columns.tables import READER_BY_TABLE, SplitReadResult, read_table_rows
 from kfmt_cli.arrow.input_files import input_file, list_input_files, mount_split_files
 from kfmt_cli.arrow.row_filter import RowFilter
+from kfmt_cli.arrow.topic_ids import TopicIdCache, find_known_topic_id
 from kfmt_cli.core.urls import absolute_path, format_display_name
+from kfmt_cli.disk.changes import missing_file_error
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.file_names import path_identity
 from kfmt_cli.disk.kinds.logs import LOG_KIND
@@ -23,10 +25,11 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import MIB, FileSplit, group_splits, name_file_in_errors
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
-from kfmt_cli.findings.codes import UNREADABLE_FILE_CODES
+from kfmt_cli.execution.replica_splits import select_replica_splits
+from kfmt_cli.findings.codes import FILE_SHRANK, UNREADABLE_FILE_CODES
 from kfmt_cli.findings.finding import is_error
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
-from kfmt_cli.rows.table_types import FINDINGS_TABLE, has_records
+from kfmt_cli.rows.table_types import FINDINGS_TABLE, LAKE_TABLES, has_records
 
 BYTES_PER_GROUP = 8 * MIB  # bytes to read between two checks for cancellation
 
@@ -35,8 +38,9 @@ BYTES_PER_GROUP = 8 * MIB  # bytes to read between two checks for cancellation
 class ScanStatus:
     """Errors met by the tables of a query, which DuckDB reads in threads; and whether to stop."""
 
-    input_error_messages: dict[str, None] = field(default_factory=dict)
-    """Messages about inputs that could not be read, each once."""
+    input_error_messages: dict[str, InputError | None] = field(default_factory=dict)
+    """Messages about inputs that could not be read, each once, with the error if it is about a
+    single file."""
     n_errors_by_path: dict[str, int] = field(default_factory=dict)
     """Number of errors in each file, by path."""
     stop_event: Event = field(default_factory=Event)
@@ -47,19 +51,23 @@ class ScanStatus:
         n_errors = 0
         for finding in read_result.findings:
             if finding.code in UNREADABLE_FILE_CODES:
-                self.input_error_messages[format_display_name(finding.message)] = None
+                message = format_display_name(finding.message)
+                self.input_error_messages[message] = missing_file_error(split.path, message)
             else:
-                n_errors += is_error(finding)
+                # What a file has now was read.
+                n_errors += is_error(finding) and finding.code != FILE_SHRANK
         if n_errors:
             self.n_errors_by_path[split.path] = n_errors
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TableScan:
     """A table of the files under some paths."""
 
     request: ReadRequest
     scan_status: ScanStatus
+    _selected_splits: tuple[FileSplits, FileSplits] | None = None
+    """The files of the last query, and those that it read."""
 
     def iter_arrow_batches(
         self, columns: Sequence[str], row_filter: RowFilter
@@ -104,9 +112,27 @@ class TableScan:
             )
 
         return _splits_within_offsets(
-            FileSplits(self._iter_file_splits()).sorted_unique().select_where(may_split_match),
+            self._select_replicas(
+                FileSplits(self._iter_file_splits()).sorted_unique()
+            ).select_where(may_split_match),
             selection,
         )
+
+    def _select_replicas(self, file_splits: FileSplits) -> FileSplits:
+        """The files without logs whose records are read from other replicas; unchanged files are
+        not read again."""
+        if self.request.reads_all_replicas or self.request.table not in LAKE_TABLES:
+            return file_splits
+        if self._selected_splits is None or self._selected_splits[0] != file_splits:
+            topic_ids = TopicIdCache()
+            selected_splits = select_replica_splits(
+                file_splits, self.request, partial(find_known_topic_id, topic_ids)
+            ).sorted_unique()
+            for path, reason in selected_splits.read_errors.items():
+                message = f"{format_display_name(path)}: {reason}"
+                self.scan_status.input_error_messages[message] = None
+            self._selected_splits = file_splits, selected_splits.readable_splits
+        return self._selected_splits[1]
 
     def _iter_file_splits(self) -> Iterator[FileSplit]:
         """The files of all paths, each once, named after the first path that leads to it."""
@@ -152,7 +178,7 @@ class TableScan:
             try:
                 open_source(split.path).close()  # rows do not show that it is unreadable
             except InputError as error:
-                self.scan_status.input_error_messages[str(error)] = None
+                self.scan_status.input_error_messages[str(error)] = error
                 continue
             read_result = SplitReadResult()
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.each_partition import LogStartReporter
 from kfmt_cli.commands.partition_selection import resolve_selection
+from kfmt_cli.commands.replica_logs import select_log_replicas
 from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 from kfmt_cli.commands.stat.codec_trial import parse_codec_trial, try_codecs
 from kfmt_cli.commands.stat.disk_usage import partitions_by_directory, write_disk_usage
@@ -28,7 +29,7 @@ from kfmt_cli.commands.stat.shape_totals import (
     ShapeTotals,
     create_shape_factory,
 )
-from kfmt_cli.core.times import now_ms
+from kfmt_cli.core.times import now_ms, suggest_time_unit
 from kfmt_cli.disk.directory_listing import file_size
 from kfmt_cli.disk.file_access import is_directory
 from kfmt_cli.disk.file_names import file_topic_partition
@@ -43,7 +44,7 @@ from kfmt_cli.execution.sampling import choose_byte_ranges, find_written_bytes, 
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.log.summary.log_summary import LogSummary, create_no_shape
 from kfmt_cli.log.summary.statistics import LogStatistics
-from kfmt_cli.render.style import format_bytes, format_count
+from kfmt_cli.render.style import format_bytes, format_count, format_thousands
 from kfmt_cli.render.tables.line_table import LineTable
 from kfmt_cli.rows.column import LocationSource
 from kfmt_cli.rows.documents import STATISTICS_ROW, build_row
@@ -64,6 +65,27 @@ class StatSubject:
     topic: str | None = None
     partition: int | None = None
     log_dir: str | None = None
+
+
+MAX_UNREMARKABLE_SEGMENTS = 30_000
+DEFAULT_MAX_MAP_COUNT = 65_530  # of Linux
+
+
+def iter_statistics_hints(statistics: Sequence[LogStatistics]) -> Iterator[str]:
+    """What statistics show that is unusual: times in another unit, and too many segments for the
+    maps that Linux allows a process. Source: `kafka.log.AbstractIndex`, which maps its file."""
+    for row in statistics:
+        question = "" if row.max_timestamp is None else suggest_time_unit(row.max_timestamp)
+        if question:
+            yield f"timestamps are in milliseconds; the newest is {question}"
+            break
+    n_segments = sum(row.segments for row in statistics)
+    if n_segments > MAX_UNREMARKABLE_SEGMENTS:
+        yield (
+            f"{format_count(n_segments, 'segment')}: a broker maps two indexes of each; vm.max_map_"
+            f"count, {format_thousands(DEFAULT_MAX_MAP_COUNT)} by default, must be above "
+            f"{format_thousands(2 * n_segments)}"
+        )
 
 
 @dataclass(slots=True)
@@ -110,7 +132,7 @@ class StatCommand:
             for (partition, log_file, _), size, summary in zip(logs, sizes, summaries, strict=True):
                 progress.on_progress(size)
                 if isinstance(summary, InputError):
-                    self.run.report_input_error(str(summary))
+                    self.run.report_input_error(summary)
                     continue
                 log_directory = (
                     location_by_column(partition.name, LocationSource.PARTITION)["log_dir"]
@@ -133,13 +155,26 @@ class StatCommand:
             shape_totals.write_shapes(self.run.sink)
         if self._sample_note:
             self.run.sink.write_hint(self._sample_note)
-        if n_damaged := sum(statistics.damaged for statistics in statistics_by_subject.values()):
-            count_text = format_count(n_damaged, "batch was", "batches were")
-            reason = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
-            self.run.sink.write_to_stderr(f"{count_text} not decoded: {reason}\n")
+        self._report_damage(statistics_by_subject.values())
+        for text in iter_statistics_hints(list(statistics_by_subject.values())):
+            self.run.sink.write_hint(text)
         if not selection_options and not is_sample:
             self._write_disk_usage(paths, partitions, has_rows=len(statistics_by_subject) > 1)
         try_codecs(run, codec_trials, partitions, options.decompression_limit, self.trial_bytes)
+
+    def _report_damage(self, all_statistics: Collection[LogStatistics]) -> None:
+        """Say which bytes are not counted, or only as bytes."""
+        if n_damaged := sum(statistics.damaged for statistics in all_statistics):
+            count_text = format_count(n_damaged, "batch was", "batches were")
+            reason = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
+            self.run.sink.write_to_stderr(f"{count_text} not decoded: {reason}\n")
+        if self.options.sample is not None:
+            return
+        if n_other_bytes := sum(row.bytes - row.in_batches for row in all_statistics):
+            self.run.sink.write_to_stderr(
+                f"{format_thousands(n_other_bytes)} bytes of the logs are in no batch: zeros of a "
+                "preallocated segment, or damage; see kfmt verify-crc\n"
+            )
 
     def _write_disk_usage(
         self, paths: Sequence[InputPath | str], partitions: list[Partition], *, has_rows: bool
@@ -224,14 +259,24 @@ class StatCommand:
     ) -> Iterator[tuple[Partition, InputFile, Selection]]:
         """The logs of partitions that may contain selected records, each with its selection."""
         start_notes = LogStartReporter(self.run)
+        logs = (log for partition in partitions for log in partition.logs)
+        replicas = select_log_replicas(
+            self.run, logs, self.options.n_jobs, all_replicas=self.options.all_replicas
+        )
         for partition in partitions:
             start_notes.report_partition_start(partition)
             with self.run.catch_input_errors():
                 selection = resolve_selection(
-                    self.options.selection_options, partition.logs, self.options.decompression_limit
+                    self.options.selection_options,
+                    partition.logs,
+                    self.options.decompression_limit,
+                    self.run.sink.write_to_stderr,
+                    self.options.paths,
                 )
                 for log_file in selection.select_logs(partition.logs):
-                    yield partition, log_file, selection
+                    log_selection = replicas.restrict_selection(log_file, selection)
+                    if log_selection is not None:
+                        yield partition, log_file, log_selection
 
     def _write_rows(
         self,

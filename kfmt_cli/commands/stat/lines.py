@@ -43,7 +43,7 @@ def iter_statistics_columns(
     )
     yield LineColumn(
         "B/batch",
-        lambda row: format_thousands(row.bytes // row.batches) if row.batches else "–",
+        lambda row: format_thousands(row.in_batches // row.batches) if row.batches else "–",
         hide_rank=6,
     )
     yield LineColumn(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.errors import UsageError, unknown_name_error
-from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.common import ALL_REPLICAS_HELP, TopicFilterOptions
 from kfmt_cli.options.declaration import command_options, option
 from kfmt_cli.options.parameter_types import ByteSizeType
 from kfmt_cli.options.selection import RecordSelectionOptions
@@ -19,7 +19,7 @@ SORT_BY_NAME = "name"
     "Show log sizes, counts, codecs and timestamps.",
     common=("wide", "format_", "table", "color", "jobs", "max_decompressed"),
 )
-class StatOptions(RecordSelectionOptions, PathsOptions):
+class StatOptions(RecordSelectionOptions, TopicFilterOptions):
     """Show log statistics: bytes, batches, records, codecs, timestamps and producers.
 
     Reads batch headers only and does not verify checksums; use verify-crc for that. Without --deep,
@@ -61,6 +61,8 @@ class StatOptions(RecordSelectionOptions, PathsOptions):
         help="Sample this many bytes in total, e.g. 64M, bypassing the broker's page cache, and "
         "extrapolate with error margins.",
     )
+
+    all_replicas: bool = option(default=False, help=ALL_REPLICAS_HELP)
 
     def __post_init__(self) -> None:
         if self.by not in STAT_LEVELS:

@@ -7,49 +7,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from kfmt_cli.broker.log_reading.log_end import read_log_end_offset
-from kfmt_cli.broker.log_reading.stored_batches import StartError
-from kfmt_cli.broker.metadata.meta_properties import read_meta_properties, read_topic_id
-from kfmt_cli.broker.metadata.metadata_files import snapshot_end_offset
+from kfmt_cli.broker.metadata.opened_log import find_missing_records, snapshot_end_offset
 from kfmt_cli.broker.partitioners import (
     DEFAULT_INTERNAL_PARTITIONS,
     GROUPS_TOPIC,
     compute_coordinator_partition,
 )
 from kfmt_cli.broker.state import create_replay
+from kfmt_cli.broker.state.coordinator_loading import COORDINATOR_TOPICS, CoordinatorLoading
 from kfmt_cli.broker.state.replay import ReplayedState, StateRow, TopicReplay
 from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.checks.partition.coordinators import create_loading_findings
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.state.internal_topics import InternalTopicPartition, find_internal_partitions
+from kfmt_cli.commands.state.offset_ranges import OffsetRanges
 from kfmt_cli.commands.state.options import StateOptions
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.core.urls import format_display_name
-from kfmt_cli.core.uuids import format_uuid
-from kfmt_cli.disk.directory_listing import classify_file, list_directory
-from kfmt_cli.disk.file_access import is_directory, is_file
-from kfmt_cli.disk.file_names import parse_topic_partition
+from kfmt_cli.disk.file_access import is_directory
 from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.topic_filter import matches_topic
 from kfmt_cli.errors import ExitCode, InputError, UsageError
-from kfmt_cli.findings.codes import PAYLOAD_MALFORMED
+from kfmt_cli.findings.codes import METADATA_LOAD_FAILS, PAYLOAD_MALFORMED
 from kfmt_cli.findings.finding import Finding, FindingCollector, is_error
 from kfmt_cli.log.record_stream import iter_records_and_findings
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.column import Column, ColumnKind
-from kfmt_cli.rows.types.state_rows import (
-    COMMITTED_OFFSET_ROW,
-    MIRROR_SYNC_ROW,
-    SHARE_PARTITION_ROW,
-    StateType,
-    add_change_columns,
-)
-
-# Rows with the reading position in a partition: the column with the offset.
-READ_OFFSET_COLUMN_BY_TYPE = {
-    COMMITTED_OFFSET_ROW: "offset",
-    MIRROR_SYNC_ROW: "upstream_offset",
-    SHARE_PARTITION_ROW: "start_offset",
-}
+from kfmt_cli.rows.types.state_rows import StateType, add_change_columns, without_load_errors
+from kfmt_cli.topics import CLUSTER_METADATA
 
 
 @dataclass(slots=True)
@@ -62,19 +46,18 @@ class StateCommand:
     _n_replayed_records: int = 0
     _n_error_findings: int = 0
     _last_replayed_offset: int = -1
-    _log_directories: list[str] = field(default_factory=list)
-    """Those among the paths, and of the partitions."""
-    _broker_by_directory: dict[str, tuple[str, int] | None] = field(default_factory=dict)
-    _end_offset_by_partition: dict[tuple[str, str], int | None] = field(default_factory=dict)
-    _topic_by_id_by_directory: dict[str, dict[str, str]] = field(default_factory=dict)
+    _offset_ranges: OffsetRanges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._offset_ranges = OffsetRanges(self.run.report_input_error)
 
     def execute(self) -> None:
         """Show the state of the topics under some paths; raises UsageError."""
         options = self.options
         partitions = find_internal_partitions(
-            options.paths, options.of_topic, self.run.report_input_error
+            options.paths, options.internal_topic, self.run.report_input_error
         )
-        self._log_directories = [path for path in options.paths if is_directory(path)]
+        self._offset_ranges.add_log_directories(filter(is_directory, options.paths))
         if len(partitions) > 1 and (options.at_offset, options.since_offset) != (None, None):
             message = "--at-offset and --since-offset apply to a single partition"
             raise UsageError(f"{message}, but {len(partitions)} were given")
@@ -82,7 +65,7 @@ class StateCommand:
 
     def show_partitions(self, partitions: list[InternalTopicPartition]) -> None:
         """Show the state of some partitions."""
-        self._log_directories += dict.fromkeys(
+        self._offset_ranges.add_log_directories(
             partition.log_directory
             for partition in partitions
             if partition.log_directory is not None
@@ -100,7 +83,7 @@ class StateCommand:
                 for row_type, rows in replayed_state.items():
                     self._write_rows(partition.name, row_type, list(rows.values()))
         has_rows = any(any(state.values()) for _, state in partition_states)
-        has_filter = self.options.group is not None or self.options.topic is not None
+        has_filter = self.options.group is not None or bool(self.options.topic)
         if has_filter and partitions and not has_rows:
             self.run.output.raise_exit_code(ExitCode.FINDINGS)
             for message in self._iter_missing_messages():
@@ -115,8 +98,9 @@ class StateCommand:
                 f"{partition_name}"
             )
             yield f"group {group!r} is not in these partitions; {hint}"
-        if self.options.topic is not None:
-            yield f"topic {self.options.topic!r} is not in these partitions"
+        if self.options.topic:
+            topics_text = " or ".join(map(repr, self.options.topic))
+            yield f"topic {topics_text} is not in these partitions"
 
     # Computing the state.
 
@@ -147,54 +131,73 @@ class StateCommand:
         """The state of a partition after replaying the records up to an offset."""
         topic_replay = create_replay(partition.topic)
         topic_replay.shows_secret_values = self.options.show_values
+        topic_replay.partition = partition.partition
+        loading = (
+            CoordinatorLoading(partition.topic) if partition.topic in COORDINATOR_TOPICS else None
+        )
         collector = FindingCollector(self.run.max_findings)
+        reported = collector if reports_findings else None
         next_offset = 0
         for snapshot in partition.snapshots:
             snapshot_end = snapshot_end_offset(snapshot)
             if snapshot_end is not None and at_offset is not None and snapshot_end > at_offset + 1:
                 continue
-            if self._replay_file(
-                topic_replay, snapshot, None, 0, collector if reports_findings else None
-            ):
+            if self._replay_file(topic_replay, snapshot, None, 0, reported):
                 next_offset = snapshot_end or 0
                 self._last_replayed_offset = next_offset - 1
                 break
             topic_replay.reset()
-        log_start = partition.logs[0].base_offset_or_zero if partition.logs else 0
-        if partition.snapshots and not next_offset and log_start:
-            problem_text = (
-                "there is no undamaged snapshot at or before it, and the log begins at offset"
-            )
+        missing_records = (
+            find_missing_records(partition.logs, next_offset, at_offset)
+            if partition.topic == CLUSTER_METADATA and partition.log_directory is not None
+            else None
+        )
+        if missing_records is not None:
             offset_text = "the end" if at_offset is None else at_offset
-            error_message = (
-                f"{partition.name}: the state at {offset_text}: {problem_text} {log_start}"
-            )
+            error_message = f"{partition.name}: the state at {offset_text}: {missing_records}"
             if at_offset is not None:
                 raise InputError(error_message)
             self.run.report_input_error(error_message)
         for log_file, next_log_file in zip_longest(partition.logs, partition.logs[1:]):
             if next_log_file is None or next_log_file.base_offset_or_zero > next_offset:
-                self._replay_file(
-                    topic_replay,
-                    log_file,
-                    at_offset,
-                    next_offset,
-                    collector if reports_findings else None,
-                )
+                self._replay_file(topic_replay, log_file, at_offset, next_offset, reported, loading)
+        if loading is not None and not self._n_error_findings:
+            findings = list(create_loading_findings(loading.failures, partition.name))
+            errors = [finding.message for finding in findings if is_error(finding)]
+            topic_replay.load_error = next(iter(errors), None)
+            if reports_findings:
+                self.run.report_findings(findings, collector)
         replayed_state = topic_replay.sorted_rows()
         if reports_findings:
-            for offset, reason in topic_replay.malformed_records:
-                message = f"offset {offset}: {reason}"
-                finding = Finding(partition.name, PAYLOAD_MALFORMED, None, message, offset=offset)
-                self._report_finding(finding, collector)
-            for message in topic_replay.unknown_record_messages():
-                self.run.sink.write_to_stderr(f"{partition.name}: {message}\n")
-            self.run.report_suppressed_findings(partition.name, collector)
-        for row_type in READ_OFFSET_COLUMN_BY_TYPE:
-            rows = replayed_state.get(row_type, {}) if partition.log_directory is not None else {}
-            for row_key, row in rows.items():
-                rows[row_key] = self._with_lag(row_type, row, partition.log_directory or "")
+            self._report_replay(partition, topic_replay, collector, missing_records is None)
+        for row_type, rows in replayed_state.items():
+            for row_key, row in rows.items() if partition.log_directory is not None else ():
+                rows[row_key], *_ = self._offset_ranges.complete_row(
+                    row_type, row, partition.log_directory or ""
+                )
         return replayed_state
+
+    def _report_replay(
+        self,
+        partition: InternalTopicPartition,
+        topic_replay: TopicReplay,
+        collector: FindingCollector,
+        is_complete: bool,
+    ) -> None:
+        """Report what a replay met. is_complete: whether it began with the first record."""
+        for offset, reason in topic_replay.malformed_records:
+            message = f"offset {offset}: {reason}"
+            finding = Finding(partition.name, PAYLOAD_MALFORMED, None, message, offset=offset)
+            self._report_finding(finding, collector)
+        failure = topic_replay.load_failure
+        if failure is not None and is_complete and not self._n_error_findings:
+            finding = Finding(
+                *(partition.name, METADATA_LOAD_FAILS, None, failure.message), offset=failure.offset
+            )
+            self.run.report_findings([finding], collector)
+        for message in (*topic_replay.unknown_record_messages(), *topic_replay.orphan_messages()):
+            self.run.sink.write_to_stderr(f"{partition.name}: {message}\n")
+        self.run.report_suppressed_findings(partition.name, collector)
 
     def _replay_file(
         self,
@@ -203,6 +206,7 @@ class StateCommand:
         at_offset: int | None,
         start_offset: int,
         collector: FindingCollector | None,
+        loading: CoordinatorLoading | None = None,
     ) -> bool:
         """Replay a file from an offset onward; returns whether it was undamaged."""
         is_undamaged = True
@@ -220,6 +224,8 @@ class StateCommand:
                     self._n_replayed_records += collector is not None
                     self._last_replayed_offset = record_or_finding.offset
                     topic_replay.apply_record(record_or_finding)
+                    if loading is not None:
+                        loading.apply_record(record_or_finding)
         return is_undamaged
 
     def _report_finding(self, finding: Finding, collector: FindingCollector) -> None:
@@ -227,113 +233,26 @@ class StateCommand:
         self.run.report_findings([finding], collector)
         self._n_error_findings += is_error(finding)
 
-    def _with_lag(self, row_type: StateType, row: StateRow, log_directory: str) -> StateRow:
-        """A row with a reading position, completed with log end offset and lag."""
-        value_by_column = FieldDict(zip(row_type.member_names, row, strict=True))
-        if row_type is SHARE_PARTITION_ROW:
-            value_by_column.topic = self._read_topic_by_id(log_directory).get(
-                str(value_by_column.topic_id)
-            )
-        end_offset = self._find_log_end_offset(
-            f"{value_by_column.topic}-{value_by_column.partition}", log_directory
-        )
-        read_offset = value_by_column[READ_OFFSET_COLUMN_BY_TYPE[row_type]]
-        n_already_read = _count_already_read(row_type, value_by_column)
-        if end_offset is not None and isinstance(read_offset, int):
-            value_by_column |= {
-                "log_end_offset": end_offset,
-                "lag": None
-                if n_already_read is None
-                else end_offset - read_offset - n_already_read,
-            }
-        return tuple(value_by_column.values())
-
-    def _broker_directories(self, log_directory: str) -> list[str]:
-        """The log directories of a broker: this one, and those of the same node and cluster among
-        the paths."""
-        broker = self._read_broker(log_directory)
-        others = self._log_directories if broker is not None else ()
-        return [
-            log_directory,
-            *(
-                path
-                for path in others
-                if path != log_directory and self._read_broker(path) == broker
-            ),
-        ]
-
-    def _read_broker(self, log_directory: str) -> tuple[str, int] | None:
-        """The cluster and node of a log directory, by its meta.properties; None if unknown."""
-        if log_directory not in self._broker_by_directory:
-            broker = None
-            path = f"{log_directory}/meta.properties"
-            if is_file(path):
-                with self.run.catch_input_errors():
-                    identity = read_meta_properties(classify_file(path, format_display_name(path)))
-                    if identity.cluster_id is not None and identity.node_id is not None:
-                        broker = identity.cluster_id, identity.node_id
-            self._broker_by_directory[log_directory] = broker
-        return self._broker_by_directory[log_directory]
-
-    def _read_topic_by_id(self, log_directory: str) -> dict[str, str]:
-        """The topics with a partition in the log directories of a broker, by their ids."""
-        if log_directory not in self._topic_by_id_by_directory:
-            topic_by_id = self._topic_by_id_by_directory[log_directory] = {}
-            for directory in self._broker_directories(log_directory):
-                with self.run.catch_input_errors():
-                    for partition_name in list_directory(directory).partition_names:
-                        topic_id = self._read_topic_id(
-                            f"{directory}/{partition_name}/partition.metadata"
-                        )
-                        if topic_id is not None:
-                            topic_by_id[format_uuid(topic_id)] = (
-                                parse_topic_partition(partition_name)[0] or ""
-                            )
-        return self._topic_by_id_by_directory[log_directory]
-
-    def _read_topic_id(self, path: str) -> bytes | None:
-        """The topic id in a partition.metadata; None if it has none or cannot be read."""
-        try:
-            return read_topic_id(classify_file(path, format_display_name(path)))
-        except StartError:  # `check` reports it
-            return None
-        except InputError as error:
-            if not error.is_missing:
-                self.run.report_input_error(str(error))
-            return None
-
-    def _find_log_end_offset(self, partition_name: str, log_directory: str) -> int | None:
-        """The log end offset of a partition in the log directories of a broker; None if it is
-        missing or unreadable."""
-        key = log_directory, partition_name
-        if key not in self._end_offset_by_partition:
-            self._end_offset_by_partition[key] = None
-            with self.run.catch_input_errors():
-                for directory in self._broker_directories(log_directory):
-                    if is_directory(path := f"{directory}/{partition_name}"):
-                        listing = list_directory(path)
-                        self._end_offset_by_partition[key] = read_log_end_offset(listing)
-                        break
-        return self._end_offset_by_partition[key]
-
     def _filter_rows(
         self, row_type: StateType, rows: dict[StateRow, StateRow]
     ) -> dict[StateRow, StateRow]:
         """The rows about the selected group and topic."""
-        for filter_column, filter_value in (
-            ("group", self.options.group),
-            ("topic", self.options.topic),
-        ):
-            if filter_value is None:
-                continue
-            if filter_column in row_type.member_names:
-                column_index = row_type.member_names.index(filter_column)
-                rows = {key: row for key, row in rows.items() if row[column_index] == filter_value}
-            elif filter_column == "topic" and row_type.name == "config":
-                config_key = ("TOPIC", filter_value)
-                rows = {key: row for key, row in rows.items() if row[:2] == config_key}
-            else:
-                rows = {}
+        names, (group, topics) = row_type.member_names, (self.options.group, self.options.topic)
+        if group is not None:
+            column = names.index("group") if "group" in names else None
+            rows = {
+                key: row for key, row in rows.items() if column is not None and row[column] == group
+            }
+        if topics:
+            column = names.index("topic") if "topic" in names else None
+            if row_type.name == "config":
+                rows = {key: row for key, row in rows.items() if row[0] == "TOPIC"}
+                column = 1
+            rows = {
+                key: row
+                for key, row in rows.items()
+                if column is not None and _is_topic(row[column], topics)
+            }
         return rows
 
     # Showing the state.
@@ -387,24 +306,9 @@ class StateCommand:
                 state_type.name, 0
             ) + len(rows)
         row_type = add_change_columns(state_type) if self._shows_changes else state_type
+        if run.sink.is_for_people:
+            row_type, rows = without_load_errors(row_type, rows)
         run.write_rows(title, row_type, [rows], nouns)
-
-
-def _count_already_read(row_type: StateType, value_by_column: FieldDict) -> int | None:
-    """Number of offsets at or after the reading position that are already read; None if unknown.
-
-    For a share partition, as `org.apache.kafka.coordinator.group.GroupCoordinatorService` counts
-    them: computeShareGroupLagAndBuildResponse.
-    """
-    if row_type is not SHARE_PARTITION_ROW:
-        return int(row_type is MIRROR_SYNC_ROW)
-    start_offset, n_delivered_records = (
-        value_by_column.start_offset,
-        value_by_column.delivery_complete_count,
-    )
-    if not isinstance(start_offset, int) or not isinstance(n_delivered_records, int):
-        return None
-    return n_delivered_records if start_offset >= 0 and n_delivered_records >= 0 else None
 
 
 def _row_noun(type_name: str, n_rows: int) -> str:
@@ -465,3 +369,7 @@ def _iter_titled_tables(
         yield from (
             (partition_name, list(state.values())) for partition_name, state in named_partition_rows
         )
+
+
+def _is_topic(value: object, patterns: tuple[str, ...]) -> bool:
+    return isinstance(value, str) and matches_topic(value, patterns)

@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kfmt_cli.broker.log_reading.offset_map import latest_in_run_mask
+from kfmt_cli.broker.start.checkpoints import is_log_directory
 from kfmt_cli.broker.state import can_replay
-from kfmt_cli.broker.state.replay import TopicReplay
+from kfmt_cli.broker.state.replay import CompactedTopicReplay, TopicReplay
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
@@ -38,6 +40,8 @@ class InternalTopicPartition:
     """KRaft snapshots, newest first."""
     log_directory: str | None
     """Its log directory, with other partitions; None for a single file."""
+    partition: int | None = None
+    """Its number; None if unknown."""
 
 
 def find_internal_partitions(
@@ -46,9 +50,11 @@ def find_internal_partitions(
     """The distinct partitions under the paths.
 
     of_topic: the topic, if the directory is not named after it. report_error: called with a message
-    for each unreadable input and each path without such a partition.
+    for each unreadable input and each path without such a partition; other log directories than
+    those of the partitions may have the logs that these refer to.
     """
     partition_by_path: dict[str, InternalTopicPartition] = {}
+    messages_about_log_directories: list[str] = []
     for input_path in resolve_paths(paths, report_error):
         try:
             partition_by_real_path = dict(_iter_internal_partitions(input_path, of_topic))
@@ -62,9 +68,15 @@ def find_internal_partitions(
             )
             if known_topic is not None:
                 message = f"kfmt does not replay this topic ({known_topic.doc})"
-            report_error(f"{format_display_name(input_path.path)}: {message}")
+            message = f"{format_display_name(input_path.path)}: {message}"
+            if any(map(is_log_directory, input_path.directories)):
+                messages_about_log_directories.append(message)
+            else:
+                report_error(message)
         for real_path, partition in partition_by_real_path.items():
             partition_by_path.setdefault(real_path, partition)
+    for message in () if partition_by_path else messages_about_log_directories:
+        report_error(message)
     return list(partition_by_path.values())
 
 
@@ -95,21 +107,23 @@ def _iter_internal_partitions(
 def _file_partition(log_file: InputFile, of_topic: str | None) -> InternalTopicPartition:
     topic = of_topic or file_topic(log_file)
     if topic is None or not can_replay(topic):
-        message = "not inside an internal topic's directory; name the topic with --of-topic"
+        message = "not inside an internal topic's directory; name the topic with --as-topic"
         raise InputError(f"{log_file.name}: {message}")
     logs, snapshots = ([], [log_file]) if log_file.kind is KRAFT_SNAPSHOT_KIND else ([log_file], [])
-    return InternalTopicPartition(log_file.name, topic, logs, snapshots, None)
+    partition = parse_topic_partition(partition_directory(log_file.path).parent.name)[1]
+    return InternalTopicPartition(log_file.name, topic, logs, snapshots, None, partition)
 
 
 def _directory_partition(
     listing: DirectoryListing, topic: str, log_directory: str
 ) -> InternalTopicPartition:
-    from kfmt_cli.broker.metadata.metadata_files import metadata_snapshots, snapshot_end_offset
+    from kfmt_cli.broker.metadata.opened_log import metadata_snapshots
 
-    snapshots = sorted(
-        metadata_snapshots(listing), key=lambda file: snapshot_end_offset(file) or 0, reverse=True
+    partition = parse_topic_partition(partition_directory(listing.path).name)[1]
+    snapshots = metadata_snapshots(listing)[::-1]
+    return InternalTopicPartition(
+        listing.name, topic, listing.logs, snapshots, log_directory, partition
     )
-    return InternalTopicPartition(listing.name, topic, listing.logs, snapshots, log_directory)
 
 
 def replay_log_records(
@@ -117,10 +131,14 @@ def replay_log_records(
     log_file: InputFile,
     decompression_limit: DecompressionLimit | None = None,
 ) -> Iterator[Finding]:
-    """Apply the records of a log to a replay; yields the findings. Raises InputError."""
+    """Apply the records of a log to a replay, which decide on its state at the end; yields the
+    findings. Raises InputError."""
+    is_compacted = isinstance(topic_replay, CompactedTopicReplay) and topic_replay.needs_only_latest
     with open_checked_log(log_file, read_ahead=False) as opened_log:
         for record_or_finding in iter_records_and_findings(
-            opened_log, decompression_limit or DecompressionLimit()
+            opened_log,
+            decompression_limit or DecompressionLimit(),
+            latest_in_run_mask if is_compacted else None,
         ):
             if isinstance(record_or_finding, Finding):
                 yield record_or_finding

@@ -6,8 +6,8 @@ import click
 
 from kfmt_cli.errors import UsageError
 from kfmt_cli.options import completion
-from kfmt_cli.options.common import PathsOptions
-from kfmt_cli.options.declaration import command_options, option
+from kfmt_cli.options.common import TopicFilterOptions
+from kfmt_cli.options.declaration import command_options, deprecated, option
 
 
 @command_options(
@@ -18,15 +18,15 @@ from kfmt_cli.options.declaration import command_options, option
         *("given_findings", "max_decompressed"),
     ),
 )
-class StateOptions(PathsOptions):
+class StateOptions(TopicFilterOptions):
     """Show the current state held in internal topics: consumer groups and committed offsets,
     transactional ids, cluster metadata, share groups and remote segments, as well as the topics of
     Kafka Connect, MirrorMaker and schema registries.
 
     Records are replayed the way a broker loads the topic: the last record per key wins, tombstones
     delete, and transactional records count once committed. For metadata, the newest snapshot is
-    loaded and the log is replayed on top. Secrets are hidden, as are all values of connector
-    settings not known to be harmless. PATH is a partition of an internal
+    loaded and the log is replayed on top. Passwords are hidden, as are all settings of brokers,
+    topics and connectors that are not known to be harmless. PATH is a partition of an internal
     topic, or a log directory that contains some. Group lag is shown if the consumed partitions are
     in the same log directory.
 
@@ -52,23 +52,35 @@ class StateOptions(PathsOptions):
         help="Show only changes after this offset, with old values.",
     )
     group: str | None = option(default=None, help="Only this group.")
-    topic: str | None = option(default=None, help="Only this topic.")
-    of_topic: str | None = option(
+    of_topic: str | None = deprecated("--of-topic", use="--as-topic", default=None)
+    as_topic: str | None = option(
+        "--as-topic",
         default=None,
+        metavar="TOPIC",
         shell_complete=completion.complete_topics,
         help="Name of the internal topic, if the directory is named differently.",
     )
     show_values: bool = option(
         default=False,
-        help="Show the values of all connector settings, which may be secrets.",
+        help="Show the values of all settings but Kafka's passwords; they may be secrets.",
     )
 
+    @property
+    def directory_topics(self) -> tuple[str, ...]:
+        """None: the topics of --topic are those in the state."""
+        return ()
+
+    @property
+    def internal_topic(self) -> str | None:
+        """The internal topic at the paths; None to use the directories' names."""
+        return self.as_topic or self.of_topic
+
     def __post_init__(self) -> None:
-        if self.of_topic is not None:
+        if self.internal_topic is not None:
             from kfmt_cli.broker.state import REPLAYS, can_replay
 
-            if not can_replay(self.of_topic):
-                message = f"{self.of_topic!r} is not an internal topic"
+            if not can_replay(self.internal_topic):
+                message = f"{self.internal_topic!r} is not an internal topic"
                 raise UsageError(f"{message}; choose from {', '.join(REPLAYS)}")
         at_offset, since_offset = self.at_offset, self.since_offset
         if at_offset is not None and since_offset is not None and since_offset > at_offset:

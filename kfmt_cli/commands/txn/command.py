@@ -10,11 +10,9 @@ from pathlib import Path
 
 from kfmt_cli.broker.defaults import DEFAULT_TRANSACTION_MAX_TIMEOUT_MS
 from kfmt_cli.broker.state import create_replay
-from kfmt_cli.broker.transactions.transactions import (
-    OPEN_TRANSACTION,
-    Transaction,
-    TransactionTracker,
-)
+from kfmt_cli.broker.transactions.coordinator_log import TRANSACTION_STATE_TOPIC
+from kfmt_cli.broker.transactions.transaction import OPEN_TRANSACTION, UNKNOWN, Transaction
+from kfmt_cli.broker.transactions.transactions import TransactionTracker
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.command_run import CommandRun, RowCells, chunk_rows
 from kfmt_cli.commands.each_partition import for_each_partition
@@ -30,7 +28,6 @@ from kfmt_cli.findings.finding import FindingCollector, is_error
 from kfmt_cli.render.style import escape_unprintable, format_thousands
 from kfmt_cli.rows.documents import TRANSACTION_ROW, TRANSACTIONS_ROW, build_row
 
-TRANSACTION_STATE_TOPIC = "__transaction_state"
 # States in which the coordinator will still end a transaction.
 UNFINISHED_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -69,8 +66,8 @@ class TxnCommand:
     def show_partition(self, partition: Partition) -> None:
         """Show the transactions of a partition, reading it once for open ones, then for others."""
         sink = self.run.sink
-        tracker = TransactionTracker()
-        count_by_outcome = {"committed": 0, "aborted": 0, OPEN_TRANSACTION: 0}
+        tracker = TransactionTracker(partition.logs, self.options.paths)
+        count_by_outcome = {"committed": 0, "aborted": 0, OPEN_TRANSACTION: 0, UNKNOWN: 0}
         for transaction in self._iter_ended_transactions(partition, tracker, reports_findings=True):
             count_by_outcome[transaction.outcome] += 1
         count_by_outcome[OPEN_TRANSACTION] = len(tracker.open_transaction_by_producer)
@@ -95,7 +92,9 @@ class TxnCommand:
         ended_rows: Iterator[RowCells] = iter(())
         if not self.options.only_open:
             ended_transactions = self._iter_ended_transactions(
-                partition, TransactionTracker(), reports_findings=False
+                partition,
+                TransactionTracker(partition.logs, self.options.paths),
+                reports_findings=False,
             )
             ended_rows = (
                 self._transaction_cells(partition, transaction, tracker, coordinator_states)
@@ -126,6 +125,7 @@ class TxnCommand:
                     yield from tracker.process_block(block)
                     if is_first_report:
                         self.run.report_findings(block.findings, collector)
+        yield from tracker.finish()
         if reports_findings:
             self.run.report_suppressed_findings(partition.name, collector)
 
@@ -161,6 +161,9 @@ class TxnCommand:
             "end_timestamp": end_timestamp,
             "open_for_ms": _elapsed_ms(transaction.start_timestamp, measured_until_ms),
             "holds_last_stable_offset": int(transaction is tracker.oldest_open_transaction),
+            "coordinator_state": coordinator_state.state
+            if is_open and coordinator_state is not None
+            else None,
         }
         return tuple(
             map(_cell_value, build_row(TRANSACTION_ROW, transaction, computed_values).values())
@@ -173,7 +176,9 @@ class TxnCommand:
         row: dict[str, object] = {"file": partition.name, **count_by_outcome}
         row |= {"last_stable_offset": last_stable_offset, "log_end_offset": tracker.log_end_offset}
         counts_text = ", ".join(
-            f"{format_thousands(n)} {outcome}" for outcome, n in count_by_outcome.items()
+            f"{format_thousands(n)} {outcome}"
+            for outcome, n in count_by_outcome.items()
+            if n or outcome != UNKNOWN
         )
         summary_text = (
             f"{counts_text}; last stable offset {last_stable_offset}, log end offset "
@@ -219,7 +224,7 @@ class TxnCommand:
                         self.run.report_findings([finding], collector)
             except InputError as error:
                 coordinator_states.is_damaged = True
-                self.run.report_input_error(str(error))
+                self.run.report_input_error(error)
         self.run.report_suppressed_findings(partition_listing.name, collector)
         states = [FieldDict(row) for _, row in replay.iter_rows()]
         states.sort(key=attrgetter("transactional_id"))

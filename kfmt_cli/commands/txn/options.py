@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kfmt_cli.options.common import PathsOptions
+from kfmt_cli.options.common import TopicFilterOptions
 from kfmt_cli.options.declaration import command_options, option
 
 
@@ -11,7 +11,7 @@ from kfmt_cli.options.declaration import command_options, option
     "Show transactions, open ones first.",
     common=("wide", "format_", "table", "color", "strict", "given_findings"),
 )
-class TxnOptions(PathsOptions):
+class TxnOptions(TopicFilterOptions):
     """Show the transactions in partitions: producer, offsets, records, duration, outcome.
 
     Open transactions come first. read_committed consumers are waiting for the one that

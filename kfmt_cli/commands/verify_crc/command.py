@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kfmt_cli.checks.log.checker import CheckOutcome, LogChecker, LogCheckResult, ReturnCapture
 from kfmt_cli.checks.partition.directory import DirectoryChecks
+from kfmt_cli.checks.second_look import select_about_existing
 from kfmt_cli.commands.command_run import CommandRun, RunEvent, iter_result_events
 from kfmt_cli.commands.verify_crc.log_processor import LogCheckProcessor
 from kfmt_cli.commands.verify_crc.options import VerifyCrcOptions
@@ -153,8 +154,9 @@ class VerifyCrcCommand:
             yield result
             directory_checks.add_log(file, complete_result)
         if group.directory is not None and (
-            directory_findings := directory_checks.final_findings(
-                group.directory, explicit_identities
+            directory_findings := select_about_existing(
+                group.directory,
+                directory_checks.final_findings(group.directory, explicit_identities),
             )
         ):
             result_kind = "partition" if any(map(is_segment_log, group.files)) else "directory"

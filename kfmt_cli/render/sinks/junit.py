@@ -1,13 +1,19 @@
-"""JUnit XML, as CI systems read test results: a suite per partition, a failed case per finding."""
+"""JUnit XML, as CI systems read test results: a suite per partition or file, a failed case per
+error."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from kfmt_cli.findings.finding import Finding, FindingCode, Severity
 from kfmt_cli.render.sinks.repository import path_in_repository
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.file_result import FileResult, RunSummary
+
+if TYPE_CHECKING:
+    from kfmt_cli.render.start_lines import NextStep
 
 
 class JUnitSink(Sink):
@@ -17,14 +23,10 @@ class JUnitSink(Sink):
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
-        self._suite_result: FileResult | None = None
-        self._case_texts: list[str] = []
+        self._cases: list[tuple[str, str, str]] = []
+        """Of the next suite: the name and the file, quoted as attributes, and the content."""
         self._n_failures = 0
         self._has_begun = False
-
-    def write_result(self, result: FileResult) -> None:
-        self._end_suite()
-        self._suite_result = result
 
     def write_finding(self, finding: Finding) -> None:
         code = finding.code
@@ -34,65 +36,73 @@ class JUnitSink(Sink):
         ]
         position_text = "" if finding.position is None else f" byte {finding.position}"
         message_text = _xml_text(f"{finding.file}{position_text}\n" + "\n".join(message_lines))
-        case_name = _xml_attribute(f"{code.name} {finding.file}{position_text}")
-        case_text = self._case_opening_tag(case_name, finding.file)
         if code.severity is Severity.ERROR:
-            self._n_failures += 1
             failure_attributes = (
                 f"message={_xml_attribute(finding.message)} type={_xml_attribute(code.name)}"
             )
-            case_text += f"      <failure {failure_attributes}>{message_text}</failure>\n"
+            content = f"      <failure {failure_attributes}>{message_text}</failure>\n"
         else:
-            case_text += f"      <system-out>{code.severity.value}: {message_text}</system-out>\n"
-        self._case_texts.append(case_text + "    </testcase>\n")
+            content = f"      <system-out>{code.severity.value}: {message_text}</system-out>\n"
+        self._add_case(code, finding.file, f"{code.name} {finding.file}{position_text}", content)
 
     def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
-        case_name = _xml_attribute(f"{n_suppressed} more {code.name} {file}")
-        case_text = self._case_opening_tag(case_name, file)
+        name, content = f"{n_suppressed} more {code.name} {file}", ""
         if code.severity is Severity.ERROR:
-            self._n_failures += 1
-            case_text += (
-                f"      <failure message={case_name} type={_xml_attribute(code.name)}></failure>\n"
-            )
-        self._case_texts.append(case_text + "    </testcase>\n")
+            attributes = f"message={_xml_attribute(name)} type={_xml_attribute(code.name)}"
+            content = f"      <failure {attributes}></failure>\n"
+        self._add_case(code, file, name, content)
 
-    def _case_opening_tag(self, case_name: str, file: str) -> str:
-        """The opening tag of a case. case_name: the name, already quoted as an attribute."""
+    def _add_case(self, code: FindingCode, file: str, name: str, content: str) -> None:
+        self._n_failures += code.severity is Severity.ERROR
         path, _ = path_in_repository(file)
-        case_attributes = (
-            f"classname={_xml_attribute(self._suite_name)} file={_xml_attribute(path)}"
-        )
-        return f'    <testcase name={case_name} {case_attributes} time="0">\n'
+        self._cases.append((_xml_attribute(name), _xml_attribute(path), content))
 
-    @property
-    def _suite_name(self) -> str:
-        return "kfmt" if self._suite_result is None else self._suite_result.file
+    def write_result(self, result: FileResult) -> None:
+        """A suite with the findings since the last result."""
+        self._write_suite(result.file)
 
-    def _begin_document(self) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            self.write_line(
-                '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kfmt check">\n'
-            )
-
-    def _end_suite(self) -> None:
+    def _write_suite(self, name: str) -> None:
         self._begin_document()
-        if self._suite_result is None:
-            return
-        suite_name = _xml_attribute(self._suite_name)
-        case_texts = self._case_texts or [
-            f'    <testcase name="no finding" classname={suite_name} time="0"></testcase>\n'
-        ]
+        suite_name = _xml_attribute(name)
+        case_texts = [
+            f'    <testcase name={case_name} classname={suite_name} file={path} time="0">\n'
+            f"{content}    </testcase>\n"
+            for case_name, path, content in self._cases
+        ] or [f'    <testcase name="no finding" classname={suite_name} time="0"></testcase>\n']
         counts_text = (
             f'tests="{len(case_texts)}" failures="{self._n_failures}" errors="0" skipped="0"'
         )
         self.write_line(f'  <testsuite name={suite_name} {counts_text} time="0">\n')
         self.write_line("".join(case_texts) + "  </testsuite>\n")
-        self._case_texts, self._n_failures, self._suite_result = [], 0, None
+        self._cases, self._n_failures = [], 0
+
+    def _begin_document(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self.write_line('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kfmt">\n')
+
+    def add_next_steps(self, steps: Sequence[NextStep]) -> None:
+        """A suite with a passed case for each step."""
+        self._begin_document()
+        if not steps:
+            return
+        self.write_line(
+            f'  <testsuite name="plan" tests="{len(steps)}" failures="0" errors="0" skipped="0"'
+            ' time="0">\n'
+        )
+        for step in steps:
+            text = _xml_text(f"{step.command}\n{step.price}")
+            self.write_line(
+                f'    <testcase name="step {step.order}" classname="plan" time="0">\n'
+                f"      <system-out>{text}</system-out>\n    </testcase>\n"
+            )
+        self.write_line("  </testsuite>\n")
 
     def write_summary(self, summary: RunSummary) -> None:
         del summary
-        self._end_suite()
+        if self._cases:  # of inputs without a result
+            self._write_suite("kfmt")
+        self._begin_document()
         self.write_line("</testsuites>\n")
 
 

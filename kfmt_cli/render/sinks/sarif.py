@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kfmt_cli import __version__
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.urls import is_url
+from kfmt_cli.core.urls import is_url, restore_url_slashes
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.render.sinks.repository import (
     format_located_message,
@@ -16,6 +17,9 @@ from kfmt_cli.render.sinks.repository import (
 )
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.file_result import RunSummary
+
+if TYPE_CHECKING:
+    from kfmt_cli.render.start_lines import NextStep
 
 ROOT_BASE_ID = "%SRCROOT%"
 SCHEMA_URL = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -30,6 +34,7 @@ class SarifSink(Sink):
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._code_by_name: dict[str, FindingCode] = {}
         self._n_results = 0
+        self._notifications: list[dict[str, Any]] = []
 
     def write_finding(self, finding: Finding) -> None:
         self._write_result(finding.code, finding.file, finding.message, finding.position)
@@ -44,7 +49,7 @@ class SarifSink(Sink):
         path, is_in_repository = path_in_repository(file)
         artifact_location = {"uri": quote(path), "uriBaseId": ROOT_BASE_ID}
         if is_url(path):
-            artifact_location = {"uri": quote(path, safe="/:")}
+            artifact_location = {"uri": quote(restore_url_slashes(path), safe="/:")}
         elif not is_in_repository:
             artifact_location = {"uri": f"file://{quote(path)}"}
         region = {"startLine": 1}  # without one, GitHub shows nothing
@@ -68,6 +73,12 @@ class SarifSink(Sink):
         if not self._n_results:
             self.write_line(f'{{"$schema":"{SCHEMA_URL}","version":"2.1.0","runs":[{{"results":[')
 
+    def add_next_steps(self, steps: Sequence[NextStep]) -> None:
+        """A notification of the run for each step of the plan."""
+        for step in steps:
+            text = f"plan, step {step.order}: {step.command}\n{step.price}"
+            self._notifications.append({"level": "note", "message": {"text": text}})
+
     def write_summary(self, summary: RunSummary) -> None:
         del summary
         self._begin_document()
@@ -78,6 +89,12 @@ class SarifSink(Sink):
         }
         uri_bases = {ROOT_BASE_ID: {"uri": f"{repository_root().as_uri()}/"}}
         self.write_line(f'\n],"originalUriBaseIds":{json_text(uri_bases)},')
+        if self._notifications:
+            invocation = {
+                "executionSuccessful": True,
+                "toolExecutionNotifications": self._notifications,
+            }
+            self.write_line(f'"invocations":{json_text([invocation])},')
         self.write_line(f'"tool":{json_text({"driver": driver})}}}]}}\n')
 
 

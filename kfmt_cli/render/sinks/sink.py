@@ -76,6 +76,8 @@ class DisplayOptions:
     """Also show people a line for each healthy file."""
     shows_notes: bool = False
     """Show people notes like other findings."""
+    quiet: bool = False
+    """Show people only errors and warnings, or nothing."""
     max_locations: int = MAX_LOCATIONS
     """Number of locations shown to people per kind of finding, if findings are grouped."""
 

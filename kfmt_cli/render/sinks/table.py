@@ -34,7 +34,8 @@ class TableSink(Sink):
     _has_rows = False
 
     def write_hint(self, text: str, style: str = "dim") -> None:
-        self.write_line(self.streams.theme.paint(style, text) + "\n")
+        if not self.display_options.quiet:
+            self.write_line(self.streams.theme.paint(style, text) + "\n")
 
     def begin_rows(
         self, file_heading: FileHeading, outer_type: RowType, inner_type: RowType | None = None
@@ -75,7 +76,9 @@ class TableSink(Sink):
     def begin_results(self, type_: FileResultType) -> None:
         self._result_table = ResultTable(type_, self.display_options.lists_all)
         self._finding_groups = FindingGroups(
-            self.display_options.max_locations, self.display_options.shows_notes
+            self.display_options.max_locations,
+            self.display_options.shows_notes,
+            counts_notes=not self.display_options.quiet,
         )
 
     def write_finding(self, finding: Finding) -> None:
@@ -116,6 +119,8 @@ class TableSink(Sink):
 
     def write_summary(self, summary: RunSummary) -> None:
         self.end_findings()
+        if self.display_options.quiet:
+            return
         width = None if self.display_options.wide else self.streams.width
         self.write_line(
             "".join(

@@ -161,9 +161,13 @@ def _verdict_parts(summary: RunSummary) -> Iterator[str]:
         yield (
             f"{format_thousands(summary.n_damaged_files)} damaged"
             if summary.n_damaged_files
+            else "no new damage"
+            if summary.n_known_findings
             else NO_DAMAGE_LABEL
         )
     yield from other_counts
+    if summary.n_known_findings:
+        yield format_count(summary.n_known_findings, "known finding")
     if summary.n_damaged_directories:
         yield (
             f"{format_count(summary.n_damaged_directories, 'directory', 'directories')} with errors"

@@ -186,11 +186,7 @@ def control_records_page(facts: PageFacts) -> Iterator[PageSection]:
 def transactions_page(facts: PageFacts) -> Iterator[PageSection]:
     """A drawing of the first transactions of a partition."""
     transaction_tracker = TransactionTracker()
-    ended_transactions = [
-        transaction
-        for block in facts.iter_blocks()
-        for transaction in transaction_tracker.process_block(block)
-    ]
+    ended_transactions = [*transaction_tracker.track(facts.iter_blocks())]
     yield (
         "A producer writes transactional records like any others, with bit 4 set and its producer "
         "id. They are in the log immediately, and read_uncommitted consumers see them. When the "

@@ -36,6 +36,7 @@ from kfmt_cli.render.start_lines import command_prices
 from kfmt_cli.render.style import escape_unprintable, format_bytes, format_count, format_thousands
 
 MAX_TOPICS = 200  # with a page of their own
+LOSS_QUESTION, PLAN_QUESTION = "What is lost?", "What should I do?"
 MAX_ANSWER_ITEMS = 3  # items per answer
 MAX_START_ANSWER_LINES = 8  # from the output of `check`
 MAX_CHART_TABLE_ROWS = 300  # rows in the table of a chart
@@ -54,6 +55,11 @@ class PageAnswer:
     """Each a command, or an empty text, and a text."""
     link: str
     """The part of the page with the details."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is across the page, as it has sentences, or commands to copy."""
+        return self.question in (LOSS_QUESTION, PLAN_QUESTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,14 +259,14 @@ def _iter_answers(
     elif not step_lines and not page_data.is_checked:
         verdict = "Check the logs: kfmt pipeline verify"
     yield PageAnswer(
-        "What should I do?", verdict, "warning" if step_lines else "plain", step_lines, "#findings"
+        PLAN_QUESTION, verdict, "warning" if step_lines else "plain", step_lines, "#findings"
     )
     yield _lag_answer(page_data)
 
 
 def _loss_answer(page_data: PageData, start_lines: list[tuple[str, str]]) -> PageAnswer:
     """The answer about losses at the next start; assumes a crash if the last stop is unknown."""
-    question = "What is lost?"
+    question = LOSS_QUESTION
     start_rows = page_data.rows_of_type("broker_start")
     if not start_rows:
         return PageAnswer(question, "No start prediction", "plain", start_lines, "#findings")

@@ -1,6 +1,6 @@
-"""check: the next steps for the findings, and their cost.
+"""check: the steps that save records, rebuild indexes, or force log recovery.
 
-No step loses, hides or sets aside records that the next start would serve without the step.
+No step loses or hides records that the next start would serve without the step.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from kfmt_cli.broker.log_reading.offset_intervals import (
     count_offsets,
@@ -22,53 +23,18 @@ from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
 from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.disk.file_access import is_ordinary_disk_path
-from kfmt_cli.disk.file_names import directory_marker_suffix, real_path
+from kfmt_cli.disk.file_names import directory_marker_suffix
 from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX
 from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY_PATH
 from kfmt_cli.errors import InputError, InputErrorHandler, UnreadableBytesError
-from kfmt_cli.findings import codes
 from kfmt_cli.findings.finding import Mend
 from kfmt_cli.log.block import Block
 from kfmt_cli.render.start_lines import NextStep
-from kfmt_cli.render.style import (
-    format_count,
-    format_thousands,
-    quote_for_shell,
-    quote_path_for_shell,
-)
+from kfmt_cli.render.style import format_count, format_thousands, quote_path_for_shell
 from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
 
 SALVAGE_DELETED_COMMAND = "kfmt salvage --deleted"
 REBUILD_COMMAND = "kfmt rebuild-index --in-place"
-# Files and directories that prevent a broker from starting and that it does not need.
-_BLOCKING_CODES = (
-    codes.NAME_NOT_NUMERIC,
-    codes.DIRECTORY_NOT_A_PARTITION,
-    codes.CHECKPOINT_MALFORMED,
-)
-
-
-def next_steps(
-    results: Sequence[DirectoryCheckResult],
-    starts: Sequence[PredictedStart],
-    missing_meta_properties: Iterable[tuple[str, list[str]]],
-    on_error: Callable[[str], None],
-) -> Iterator[NextStep]:
-    """All next steps: first those that rescue data a broker would delete, then those that let it
-    start, then those that salvage and repair partitions, and last those that cost other partitions
-    their offsets.
-
-    missing_meta_properties: arguments of `_meta_properties_step`. on_error: receives errors about
-    unreadable logs.
-    """
-    blocking_paths = {start.file for start in starts if not start.starts}
-    yield from add_private_key_option(_undelete_steps(results, on_error))
-    yield from (_meta_properties_step(path, lines) for path, lines in missing_meta_properties)
-    move_steps = [step for result in results for step in _move_aside_steps(result, blocking_paths)]
-    yield from move_steps
-    yield from add_private_key_option(_salvage_steps(results, {step.file for step in move_steps}))
-    yield from _rebuild_steps(results)
-    yield from _force_recovery_steps(results, starts)
 
 
 def add_private_key_option(steps: Iterable[NextStep]) -> Iterator[NextStep]:
@@ -99,7 +65,13 @@ def _steps_per_partition(
             for path in (result.path, str(Path(result.path).parent))
         )
         steps.append(
-            NextStep(result.display_path, command_text, format_amount(amount), joint_command)
+            NextStep(
+                result.display_path,
+                command_text,
+                format_amount(amount),
+                joint_command,
+                reads=result.bytes,
+            )
         )
         total_by_command[joint_command] += amount
         n_partitions_by_command[joint_command] += 1
@@ -111,7 +83,7 @@ def _steps_per_partition(
         yield replace(step, joint_price=joint_price)
 
 
-def _undelete_steps(
+def undelete_steps(
     results: Sequence[DirectoryCheckResult], on_error: Callable[[str], None]
 ) -> Iterator[NextStep]:
     """Steps that copy deleted records before a broker removes them."""
@@ -169,8 +141,8 @@ def _count_records(blocks: Iterable[Block]) -> int:
     return sum(int(counts.sum()) for counts in record_counts)
 
 
-def _salvage_steps(
-    results: Sequence[DirectoryCheckResult], unblocked_paths: set[str]
+def salvage_steps(
+    results: Sequence[DirectoryCheckResult], unblocked_paths: frozenset[str]
 ) -> Iterator[NextStep]:
     """Steps that copy undamaged batches: those that a start would lose or hide, those of partitions
     that prevent the start, and those of logs with unreadable bytes.
@@ -183,8 +155,7 @@ def _salvage_steps(
         (result, result.n_partly_read_logs) for result in results if result.n_partly_read_logs
     ]
     for result in results:
-        starts = (result.find_start(AFTER_CRASH), result.find_start(AFTER_CLEAN_SHUTDOWN))
-        served_starts = [start for start in starts if start is not None and start.becomes is None]
+        served_starts = [start for start in result.next_starts if start.becomes is None]
         offsets_at_risk = merge_intervals(
             offset_range for start in served_starts for offset_range in start.salvageable
         )
@@ -204,7 +175,7 @@ def _salvage_steps(
                 if any(start.received_damaged for start in served_starts)
                 else batch_salvages
             )
-            salvages.append((result, count_offsets(offsets_at_risk)))
+            salvages.append((result, result.n_records_at_risk))
     yield from _steps_per_partition(
         partly_read_results, "kfmt salvage {} DST".format, _format_partly_read_price
     )
@@ -232,14 +203,14 @@ def _prevents_start(result: DirectoryCheckResult, start: PredictedStart) -> bool
     return not start.starts and not start.is_duplicate and start.file == result.display_path
 
 
-def _format_salvage_price(copied_content: str, n_offsets: int) -> str:
+def _format_salvage_price(copied_content: str, n_records: int) -> str:
     return (
-        f"copies every {copied_content} to DST, {format_count(n_offsets, 'offset')} at risk "
+        f"copies every {copied_content} to DST, {format_count(n_records, 'record')} at risk "
         "among them"
     )
 
 
-def _rebuild_steps(results: Sequence[DirectoryCheckResult]) -> Iterator[NextStep]:
+def rebuild_steps(results: Sequence[DirectoryCheckResult]) -> Iterator[NextStep]:
     """Steps that rebuild indexes of undamaged logs."""
     results_with_needs = [(result, _needs_transaction_indexes(result)) for result in results]
     for with_transaction_indexes, command in (
@@ -265,7 +236,7 @@ def _needs_transaction_indexes(result: DirectoryCheckResult) -> bool | None:
     return None if not mends or result.log_errors else Mend.REBUILD_ALL_FILES in mends
 
 
-def _force_recovery_steps(
+def force_recovery_steps(
     results: Sequence[DirectoryCheckResult], starts: Sequence[PredictedStart]
 ) -> Iterator[NextStep]:
     """Steps that delete `.kafka_cleanshutdown` if log recovery improves the whole log directory.
@@ -298,23 +269,56 @@ def _force_recovery_steps(
             and not _recovery_gains_offsets(directory_results)
         ):
             continue
-        crash_starts = [result.find_start(AFTER_CRASH) for result in directory_results]
-        n_lost_offsets = sum(
-            count_offsets(start.lost) for start in crash_starts if start is not None
-        )
-        loss_text = "no offsets are lost"
-        if n_lost_offsets:
-            n_partitions = sum(bool(start and start.lost) for start in crash_starts)
-            loss_text = (
-                f"{format_count(n_lost_offsets, 'offset')} lost in "
-                f"{format_count(n_partitions, 'partition')}"
-            )
+        cost = _RecoveryCost.of_directory(directory_results)
         price_text = (
-            f"forces log recovery of the whole log directory: {loss_text}; startup takes longer"
+            f"forces log recovery of the whole log directory: {cost.text}; startup takes longer"
         )
         yield NextStep(
-            log_directory or marker_path, f"rm {quote_path_for_shell(marker_path)}", price_text
+            log_directory or marker_path,
+            f"rm {quote_path_for_shell(marker_path)}",
+            price_text,
+            reads=sum(result.bytes for result in directory_results),
+            loses=cost.n_lost_records,
+            hides=cost.n_hidden_records,
         )
+
+
+class _RecoveryCost(NamedTuple):
+    """What log recovery costs, unlike a start after a clean shutdown."""
+
+    n_lost_records: int
+    n_losing_partitions: int
+    n_hidden_records: int
+    """Records that read_committed consumers no longer receive."""
+
+    @classmethod
+    def of_directory(cls, results: Sequence[DirectoryCheckResult]) -> _RecoveryCost:
+        """The cost for the partitions of a log directory."""
+        n_lost = n_losing = n_hidden = 0
+        for result in results:
+            crash_start = result.find_start(AFTER_CRASH)
+            clean_start = result.find_start(AFTER_CLEAN_SHUTDOWN)
+            if crash_start is None:
+                continue
+            n_lost += crash_start.lost_records or 0
+            n_losing += bool(crash_start.lost_records)
+            n_hidden_anyway = 0 if clean_start is None else clean_start.hidden_records or 0
+            n_hidden += max((crash_start.hidden_records or 0) - n_hidden_anyway, 0)
+        return cls(n_lost, n_losing, n_hidden)
+
+    @property
+    def text(self) -> str:
+        """The cost as text."""
+        loss_text = "no records are lost"
+        if self.n_lost_records:
+            loss_text = (
+                f"{format_count(self.n_lost_records, 'record')} lost in "
+                f"{format_count(self.n_losing_partitions, 'partition')}"
+            )
+        if self.n_hidden_records:
+            hidden_text = format_count(self.n_hidden_records, "record")
+            loss_text += f"; read_committed consumers do not get {hidden_text}"
+        return loss_text
 
 
 def _count_served_offsets(result: DirectoryCheckResult, shutdown_kind: str) -> int:
@@ -349,45 +353,3 @@ def _recovery_gains_offsets(results: Sequence[DirectoryCheckResult]) -> bool:
         ):
             return False
     return has_gain
-
-
-def _meta_properties_step(directory_path: str, property_lines: list[str]) -> NextStep:
-    """The step that writes the missing meta.properties of a log directory."""
-    quoted_path = quote_path_for_shell(str(Path(directory_path) / "meta.properties"))
-    command = " ".join(map(quote_for_shell, ("printf", "%s\\n", *property_lines)))
-    return NextStep(
-        directory_path, f"{command} > {quoted_path}", "the broker does not start without this file"
-    )
-
-
-def _move_aside_steps(result: DirectoryCheckResult, blocking_paths: set[str]) -> Iterator[NextStep]:
-    """Steps that move away files the broker fails on and does not need.
-
-    blocking_paths: the files and directories that prevent it from starting.
-    """
-    if result.listing is None or not is_ordinary_disk_path(result.path):
-        return  # nothing is changed in an archive
-    moved_paths = set()
-    for finding in result.all_findings:
-        if finding.code not in _BLOCKING_CODES:
-            continue
-        # A directory has its own result, unless it is a link to a directory that has one.
-        is_directory = finding.file == result.display_path
-        directory = Path(result.path)
-        blocking_path = directory if is_directory else directory / Path(finding.file).name
-        if blocking_path in moved_paths or blocking_paths.isdisjoint(
-            (finding.file, result.display_path)
-        ):
-            continue
-        moved_paths.add(blocking_path)
-        new_path = blocking_path.with_name(f"{blocking_path.name}.aside")
-        if finding.code is codes.DIRECTORY_NOT_A_PARTITION:
-            new_path = (
-                Path(real_path(str(blocking_path), may_be_link=False)).parent.parent / new_path.name
-            )
-        price = "the broker does not start with this file and does not need it"
-        yield NextStep(
-            result.display_path,
-            f"mv {quote_path_for_shell(str(blocking_path))} {quote_path_for_shell(str(new_path))}",
-            price,
-        )
