@@ -36,7 +36,8 @@ public class Definitions {
     private static final Map<String, List<String>> CONFIGS = Map.of(
             "topic", List.of("org.apache.kafka.storage.internals.log.LogConfig"),
             "broker", List.of("org.apache.kafka.server.config.AbstractKafkaConfig", "kafka.server.KafkaConfig"),
-            "group", List.of("org.apache.kafka.coordinator.group.GroupConfig"));
+            "group", List.of("org.apache.kafka.coordinator.group.GroupConfig"),
+            "client_metrics", List.of("org.apache.kafka.server.metrics.ClientMetricsConfigs"));
 
     public static void main(String[] arguments) throws Exception {
         Map<String, Object> all = new LinkedHashMap<>();
@@ -181,7 +182,7 @@ public class Definitions {
         return levels;
     }
 
-    /** The settings of topics, brokers and groups: type and default of each, and whether it is secret. */
+    /** The settings of topics, brokers, groups and client metrics: type and default of each. */
     private static Map<String, Object> settings() throws Exception {
         Map<String, Object> settings = new TreeMap<>();
         for (var each : CONFIGS.entrySet()) {

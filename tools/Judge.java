@@ -9,9 +9,11 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.record.MemoryRecords;
@@ -35,7 +37,7 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
  * shutdown does ("close"), so that its files can be read, and whether producers expire by today's clock ("now"). Standard output has a JSON object a case:
  * whether the log was loaded ("starts"), the error if not ("error"), "log_start", "log_end", the size of each file that
  * is left ("files"), and the ranges of offsets that a consumer with its default settings is given when it seeks to each
- * of them ("reached"), and whether the heap was too small for any of it ("out_of_memory"). One source for every version: Loader.java.
+ * of them ("reached"), and whether the heap was too small for any of it ("out_of_memory"). A load that takes longer than "seconds" fails with the error "waits". One source for every version: Loader.java.
  */
 public class Judge {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -72,7 +74,7 @@ public class Judge {
         int status = 0;
         try {
             for (JsonNode plan : JSON.readTree(System.in)) {
-                out.write(JSON.writeValueAsBytes(judge(plan)));
+                out.write(JSON.writeValueAsBytes(judgeInTime(plan)));
                 out.write('\n');
             }
             out.flush();
@@ -84,7 +86,29 @@ public class Judge {
         Runtime.getRuntime().halt(status);
     }
 
-    private static Map<String, Object> judge(JsonNode plan) throws Throwable {
+    private static Map<String, Object> judgeInTime(JsonNode plan) throws Throwable {
+        FutureTask<Map<String, Object>> task = new FutureTask<>(() -> judge(plan));
+        Thread thread = new Thread(task);
+        thread.setDaemon(true);
+        thread.start();
+        try {
+            return task.get(plan.get("seconds").asLong(), TimeUnit.SECONDS);
+        } catch (TimeoutException waiting) {
+            return Map.of("starts", false, "error", "waits");
+        }
+    }
+
+    private static Map<String, Object> judge(JsonNode plan) throws Exception {
+        try {
+            return judged(plan);
+        } catch (Error | Exception failure) {
+            throw failure;
+        } catch (Throwable failure) {
+            throw new Exception(failure);
+        }
+    }
+
+    private static Map<String, Object> judged(JsonNode plan) throws Throwable {
         Map<String, Object> found = new LinkedHashMap<>();
         File dir = new File(plan.get("dir").asText());
         Map<String, String> settings = new HashMap<>();
@@ -112,6 +136,7 @@ public class Judge {
             }
             found.put("files", files);
             found.put("reached", reached(log, plan.get("seek_to").asLong()));
+            found.put("last_stable", log.lastStableOffset());
             if (plan.get("close").asBoolean()) {
                 log.close();
             } else {

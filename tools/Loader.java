@@ -47,6 +47,15 @@ final class Loader {
         return (Long) call(of("logEndOffset", 0), log);
     }
 
+    /** The last stable offset once all of the log is replicated. */
+    long lastStableOffset() throws Throwable {
+        Arrays.stream(LOG.getMethods())
+            .filter(method -> method.getName().equals("updateHighWatermark"))
+            .filter(method -> method.getParameterTypes()[0] == long.class)
+            .findFirst().orElseThrow().invoke(log, logEndOffset());
+        return (Long) call(of("lastStableOffset", 0), log);
+    }
+
     Records read(long offset, int size) throws Throwable {
         Object isolation = READ.getParameterTypes()[2].getField("LOG_END").get(null);
         Object fetched = call(READ, log, offset, size, isolation, true);

@@ -16,9 +16,11 @@ from pathlib import Path
 
 from tools.broker import BrokerError, text
 from tools.kafka import TOOLS, VERSION, compiled, java
+from tools.not_files import NotAFile, place
 
 SOURCES = tuple(TOOLS / f"{name}.java" for name in ("Judge", "Loader", "OtherClock"))
 TIMEOUT = 900  # seconds, for all cases
+SECONDS_PER_LOAD = 60
 Files = Mapping[str, bytes]
 
 
@@ -26,7 +28,7 @@ Files = Mapping[str, bytes]
 class Loading:
     """A partition directory to load."""
 
-    files: Files
+    files: Mapping[str, bytes | NotAFile]
     is_clean: bool
     recovery_point: int = 0
     """From the checkpoint."""
@@ -39,6 +41,8 @@ class Loading:
     """Whether to close the log as a clean shutdown does."""
     is_now: bool = False
     """Whether producers expire, a day after their last write."""
+    seconds: int = SECONDS_PER_LOAD
+    """The most for a load: the opening of a named pipe waits for a writer."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Judged:
     """Why it did not load."""
     log_start: int = 0
     log_end: int = 0
+    last_stable: int = 0
+    """The last stable offset once all of the log is replicated."""
     files: Mapping[str, int] = field(default_factory=dict)
     """The sizes of the remaining files."""
     out_of_memory: bool = False
@@ -68,7 +74,7 @@ def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
             directory = Path(scratch) / str(i) / "given-0"
             directory.mkdir(parents=True)
             for name, content in case.files.items():
-                (directory / name).write_bytes(content)
+                place(directory / name, content)
             plans.append(
                 {
                     "dir": str(directory),
@@ -78,6 +84,7 @@ def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
                     "seek_to": case.seek_to,
                     "close": case.is_closed,
                     "now": case.is_now,
+                    "seconds": case.seconds,
                     "settings": dict(case.settings),
                 }
             )

@@ -27,9 +27,8 @@ SAMPLES = ROOT / "sample_segments"
 VERSION = "3.9.1"
 NEWEST = "4.4.0"
 KEPT = ROOT / "tests/kept"
-KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
 
-DUMP_LOG = "kafka.tools.DumpLogSegments"
+_SAMPLE_RELEASE = re.compile(r"kafka-([0-9.]+)")
 _KAFKA_IMPORT = re.compile(
     r"^import (?:static )?(org\.apache\.kafka(?:\.[a-z]\w*)+)\.([A-Z]\w*)(\.\w+)?;", re.M
 )
@@ -154,15 +153,26 @@ def with_imports_of(source: str, packages: Mapping[str, Sequence[str]]) -> str:
     return _KAFKA_IMPORT.sub(adapted, source)
 
 
+def release_numbers(version: str) -> tuple[int, ...]:
+    """A version's numbers, which compare as releases do."""
+    return tuple(map(int, version.split(".")))
+
+
+def dump_log_class(version: str) -> str:
+    """The class of kafka-dump-log, which 4.3 moved."""
+    is_moved = release_numbers(version) >= (4, 3)
+    return f"{'org.apache.' * is_moved}kafka.tools.DumpLogSegments"
+
+
 def dump_command(version: str, *arguments: str) -> list[str]:
     """The command of kafka-dump-log with java's default settings, for benchmarks."""
-    return java(version, DUMP_LOG, *arguments, options=())
+    return java(version, dump_log_class(version), *arguments, options=())
 
 
 def dump_log(version: str, files: list[Path], cwd: Path) -> dict[Path, str]:
     """The output of kafka-dump-log for each file below cwd: batches, records, keys and payloads."""
     names = ",".join(str(file.relative_to(cwd)) for file in files)
-    command = java(version, DUMP_LOG, "--print-data-log", "--files", names)
+    command = java(version, dump_log_class(version), "--print-data-log", "--files", names)
     result = subprocess.run(command, cwd=cwd, check=True, capture_output=True)
     text = result.stdout.decode("utf-8", "replace")
     sections = text.split("Dumping ")[1:]
@@ -176,14 +186,32 @@ def sample_logs() -> list[Path]:
     return sorted(log for log in logs if "remote" not in log.parts)
 
 
+def dump_version(log: Path) -> str:
+    """The version of kafka-dump-log for a sample: the broker's own, at least 3.9.1."""
+    match = _SAMPLE_RELEASE.match(log.relative_to(SAMPLES).parts[0])
+    return max(VERSION, match[1] if match else VERSION, key=release_numbers)
+
+
 def kept_text(log: Path) -> Path:
     """The file with the output of kafka-dump-log for a sample."""
-    return KEPT / log.parent.relative_to(SAMPLES) / (log.name + KEPT_SUFFIX)
+    name = f"{log.name}.kafka-dump-log-{dump_version(log)}.txt"
+    return KEPT / log.parent.relative_to(SAMPLES) / name
+
+
+def dump_samples() -> dict[Path, str]:
+    """The output of kafka-dump-log for each sample."""
+    logs_by_version: dict[str, list[Path]] = defaultdict(list)
+    for log in sample_logs():
+        logs_by_version[dump_version(log)].append(log)
+    texts: dict[Path, str] = {}
+    for version, logs in logs_by_version.items():
+        texts |= dump_log(version, logs, SAMPLES)
+    return texts
 
 
 def keep() -> None:
     """Write the output of kafka-dump-log for each sample."""
-    for file, text in dump_log(VERSION, sample_logs(), SAMPLES).items():
+    for file, text in dump_samples().items():
         kept_text(file).parent.mkdir(parents=True, exist_ok=True)
         kept_text(file).write_bytes(text.encode())
 

@@ -45,6 +45,7 @@ from tools.kafka import ROOT
 from tools.man import man_pages
 
 GENERATED_MARK = "<!-- made by tools/make_docs.py -->\n"
+HELP_COLUMNS = 80  # of a terminal, and of a page on a narrow screen
 
 
 def formats() -> str:
@@ -216,7 +217,7 @@ def _member(column: Column, prefix: str) -> str:
 
 def commands() -> str:
     """docs/commands.md"""
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = str(HELP_COLUMNS)
     chunks = [f"# Commands\n\n{GENERATED_MARK}\n```\n{_help(kfmt, 'kfmt', None)}```\n"]
     context = click.Context(kfmt, info_name="kfmt", **kfmt.context_settings)
     for name in MODULE_BY_COMMAND:
@@ -234,7 +235,10 @@ def commands() -> str:
 
 
 def _help(command: click.Command, name: str, parent: click.Context | None) -> str:
-    settings = {**command.context_settings, "max_content_width": 100, "terminal_width": 100}
+    # click shortens the lines of a group's commands to the width.
+    columns = 100 if isinstance(command, click.Group) else HELP_COLUMNS
+    widths = dict.fromkeys(("max_content_width", "terminal_width"), columns)
+    settings = {**command.context_settings, **widths}
     context = click.Context(command, info_name=name, parent=parent, **settings)
     return command.get_help(context) + "\n"
 

@@ -25,6 +25,8 @@ PROJECT_PAGES = {
     "SECURITY.md": "security.md",
 }
 STYLE = "docs/site.css"
+COMMANDS_PAGE = "docs/commands.md"
+_COMMAND_HEADING = re.compile(r"^## (\S+)\n", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 
 
@@ -41,8 +43,8 @@ def place(path: str) -> str:
 
 
 def lay_out(root: Path, destination: Path) -> None:
-    """Copy the pages, their style and linked files, and rewrite links for the site. Raises OSError
-    for a link to a file that does not exist."""
+    """Copy the pages, their style and linked files, and rewrite links for the site; each command
+    gets a page. Raises OSError for a link to a file that does not exist."""
     page_paths = set(pages(root))
     linked: set[str] = set()
     for page in page_paths:
@@ -52,6 +54,30 @@ def lay_out(root: Path, destination: Path) -> None:
     for path in {STYLE, *linked} - page_paths:
         (destination / place(path)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / path, destination / place(path))
+    commands = root / COMMANDS_PAGE
+    for path, text in command_pages(commands.read_text()).items() if commands.exists() else ():
+        (destination / path).parent.mkdir(parents=True, exist_ok=True)
+        (destination / path).write_text(text)
+
+
+def command_pages(text: str) -> dict[str, str]:
+    """The pages of the commands by path, made from the page of all, which keeps the first help and
+    links to them."""
+    first_page, *sections = _COMMAND_HEADING.split(text)
+    page_by_path = {}
+    for name, section in zip(sections[::2], sections[1::2], strict=True):
+        page_by_path[f"commands/{name}.md"] = f"# {name}\n{section}".replace("\n### ", "\n## ")
+    links = "".join(f"- [{name}](commands/{name}.md)\n" for name in sections[::2])
+    return {place(COMMANDS_PAGE): f"{first_page}\n{links}", **page_by_path}
+
+
+def navigation(settings: str, text: str) -> str:
+    """mkdocs.yml with the pages of the commands below that of all."""
+    (line,) = (line for line in settings.splitlines() if line.endswith(f": {place(COMMANDS_PAGE)}"))
+    title, _, _ = line.rpartition(":")
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    paths = "".join(f"\n{indent}- {path}" for path in command_pages(text))
+    return settings.replace(line, f"{title}:{paths}")
 
 
 def _with_site_links(page: str, text: str, linked: set[str]) -> str:
@@ -73,7 +99,9 @@ def build(destination: Path) -> None:
     link."""
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(scratch)
-        shutil.copy(ROOT / "mkdocs.yml", directory)
+        settings = (ROOT / "mkdocs.yml").read_text()
+        commands = (ROOT / COMMANDS_PAGE).read_text()
+        (directory / "mkdocs.yml").write_text(navigation(settings, commands))
         lay_out(ROOT, directory / "docs")
         zensical = [sys.executable, "-m", "zensical", "build", "--strict"]
         subprocess.run(zensical, cwd=directory, check=True)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import click
 
 from kfmt_cli import __version__
-from kfmt_cli.cli import EXIT_CODES_HELP, MODULE_BY_COMMAND, kfmt
+from kfmt_cli.cli import MODULE_BY_COMMAND, kfmt
+from kfmt_cli.cli.help_pages import EXIT_CODES_HELP
 
 HELP = kfmt.context_settings["help_option_names"]
 Command = tuple[str, click.Command, click.Context]

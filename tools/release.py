@@ -23,6 +23,7 @@ from typing import Any
 from kfmt_cli.broker.version import NEWEST_VERSION
 from kfmt_cli.formats import message_descriptions
 from kfmt_cli.formats.api_keys import APIS
+from kfmt_cli.formats.settings import PASSWORDS
 from tools import kafka
 from tools.definitions import (
     Json,
@@ -34,7 +35,7 @@ from tools.definitions import (
 )
 
 FORMATS, REFERENCE = kafka.ROOT / "kfmt_cli/formats", kafka.ROOT / "tests/reference"
-MESSAGES, API_KEYS = "kafka_messages", "kafka_api_keys"
+MESSAGES, API_KEYS, SETTINGS = "kafka_messages", "kafka_api_keys", "kafka_settings"
 _CITED_CLASS = re.compile(r"`(?:org\.apache\.)?kafka\.(?:[a-z]\w*\.)+([A-Z]\w*)")
 _CLASS_LINE = re.compile(r"^(?:[a-z]+ )*(?:class|interface|enum) ([\w.$]+)")
 # What changes with any other change: packages, numbers of constants and of instructions, spaces.
@@ -62,7 +63,25 @@ def contents(version: str, definitions: Json) -> dict[Path, str]:
         FORMATS / f"{MESSAGES}_{name}.json": format_by_line(merged),
         REFERENCE / f"{MESSAGES}_{name}.json": format_by_line(reference),
         REFERENCE / f"{API_KEYS}_{name}.json": format_apis(definitions["apis"]),
+        FORMATS / f"{SETTINGS}_{name}.json": format_settings(
+            json.loads(data_file(FORMATS, SETTINGS).read_text()), definitions["settings"]
+        ),
     }
+
+
+def format_settings(known: Mapping[str, list[str]], settings: Json) -> str:
+    """The file of settings: of a release, and those known so far, as logs outlive releases."""
+    names_by_kind = {kind: set(names) for kind, names in known.items()}
+    passwords = names_by_kind.setdefault(PASSWORDS, set())
+    for kind, setting_by_name in settings.items():
+        for name, setting in setting_by_name.items():
+            is_secret = setting["type"] == "PASSWORD"
+            (passwords if is_secret else names_by_kind.setdefault(kind, set())).add(name)
+    content = {
+        kind: sorted(names if kind == PASSWORDS else names - passwords)
+        for kind, names in sorted(names_by_kind.items())
+    }
+    return json.dumps(content, indent=0) + "\n"
 
 
 def flat_fields(fields: list[Json], prefix: str = "") -> Iterator[tuple[str, Json]]:
@@ -211,9 +230,13 @@ def main() -> None:
         for line in lines:
             print(line)
     if options.write:
-        for name in (FORMATS / MESSAGES, REFERENCE / MESSAGES, REFERENCE / API_KEYS):
+        new_contents = contents(options.version, definitions)
+        for name in (
+            *(FORMATS / MESSAGES, FORMATS / SETTINGS),
+            *(REFERENCE / MESSAGES, REFERENCE / API_KEYS),
+        ):
             data_file(name.parent, name.name).unlink()
-        for path, content in contents(options.version, definitions).items():
+        for path, content in new_contents.items():
             path.write_text(content)
 
 

@@ -33,6 +33,7 @@ export type KfmtLine =
   | Hole
   | Missing
   | Rearranged
+  | Restored
   | Lookup
   | Code
   | Topic
@@ -90,6 +91,7 @@ export type KfmtLine =
   | MetaProperties
   | CleanShutdown
   | CheckpointEntry
+  | StreamsCheckpointEntry
   | PartitionMetadata
   | QuorumState
   | OffsetIndexEntry
@@ -733,6 +735,14 @@ export interface BrokerStart {
    */
   log_end_offset: number | null;
   /**
+   * Where read_committed consumers stop afterwards, once all of it is replicated.
+   */
+  last_stable_offset: number | null;
+  /**
+   * Where they stop now.
+   */
+  last_stable_offset_before: number | null;
+  /**
    * Files it truncates, each with its new size.
    */
   cut: {
@@ -752,6 +762,18 @@ export interface BrokerStart {
    */
   unreachable_offsets: [number, number][];
   /**
+   * How many undamaged records are at the lost offsets; null if unknown.
+   */
+  lost_records: number | null;
+  /**
+   * How many undamaged records are at the unreachable offsets.
+   */
+  unreachable_records: number | null;
+  /**
+   * How many records stay readable, but no longer for read_committed consumers.
+   */
+  hidden_records: number | null;
+  /**
    * If it is not served: stray, offline or unserved; null otherwise.
    */
   becomes: string | null;
@@ -765,7 +787,7 @@ export interface BrokerStart {
   observed_on: string[];
 }
 /**
- * A suggested command and its cost.
+ * A step of the plan before the next start, and its cost.
  */
 export interface Next {
   type: "next";
@@ -786,13 +808,29 @@ export interface Next {
    */
   log_dir: string | null;
   /**
-   * The command, ready to paste.
+   * Its place in the plan, from 1.
+   */
+  order: number;
+  /**
+   * The command, ready to paste; a comment where no command helps.
    */
   command: string;
   /**
-   * What it loses or changes.
+   * Why, and what it loses or changes.
    */
   price: string;
+  /**
+   * Bytes that it reads.
+   */
+  reads: number;
+  /**
+   * Records that the next start loses with it, and would not lose without it.
+   */
+  loses: number;
+  /**
+   * Records that read_committed consumers no longer receive with it.
+   */
+  hides: number;
 }
 /**
  * The next start of a broker on a log directory.
@@ -1354,6 +1392,10 @@ export interface Transactions {
    */
   open: number;
   /**
+   * Transactions of which damage hides how they ended.
+   */
+  unknown: number;
+  /**
    * Last stable offset.
    */
   last_stable_offset: number;
@@ -1537,6 +1579,44 @@ export interface Rearranged {
    * Duplicate batches, kept once.
    */
   copies: number;
+}
+/**
+ * Transaction markers that were lost, and were written again.
+ */
+export interface Restored {
+  type: "restored";
+  /**
+   * The partition.
+   */
+  file: string;
+  /**
+   * Topic, from the directory name; null if it is not a partition directory.
+   */
+  topic: string | null;
+  /**
+   * Partition, from the directory name.
+   */
+  partition: number | null;
+  /**
+   * Log directory that contains the partition.
+   */
+  log_dir: string | null;
+  /**
+   * Markers of transactions that were committed, as other bytes or files show.
+   */
+  committed: number;
+  /**
+   * Markers of transactions that were aborted, as other bytes or files show.
+   */
+  aborted: number;
+  /**
+   * Transactions of which nothing shows how they ended: aborted, or committed with --commit-unknown.
+   */
+  unknown: number;
+  /**
+   * Transactions whose marker has no free offset: their producer's next marker ends them.
+   */
+  unmarked: number;
 }
 /**
  * How a broker looks up an offset or a timestamp, step by step.
@@ -2094,9 +2174,13 @@ export interface Transaction {
    */
   log_dir: string | null;
   /**
-   * open, committed or aborted.
+   * open, committed or aborted; unknown if damage hides how it ended.
    */
   outcome: "committed" | "aborted" | "open";
+  /**
+   * What shows the outcome: its marker, a damaged marker that is readable in part, the transaction index, or the coordinator log (`__transaction_state`); null if it is open or unknown.
+   */
+  evidence: string | null;
   /**
    * Whether an open transaction is hanging (will never end); null if unknown.
    */
@@ -2153,6 +2237,10 @@ export interface Transaction {
    * Whether read_committed consumers are waiting for it.
    */
   holds_last_stable_offset: boolean;
+  /**
+   * State of an open transaction at its coordinator, if __transaction_state is in the same log directory: PrepareCommit and PrepareAbort are decisions without a marker here.
+   */
+  coordinator_state: string | null;
 }
 /**
  * A range of offsets with the same relation between replicas A (`file`) and B.
@@ -2224,7 +2312,7 @@ export interface RequestHeader {
    */
   size: number | null;
   /**
-   * Version of the header.
+   * Version of the header; null for a request that kfmt does not know.
    */
   header_version: number | null;
   /**
@@ -2273,7 +2361,7 @@ export interface ResponseHeader {
    */
   size: number | null;
   /**
-   * Version of the header.
+   * Version of the header; null for a request that kfmt does not know.
    */
   header_version: number | null;
   /**
@@ -2520,6 +2608,14 @@ export interface Replicas {
    * Signs of lost data on a disk, as sentences.
    */
   evidence: string[];
+  /**
+   * Replicas that a reassignment in flight adds.
+   */
+  adding_replicas: number[];
+  /**
+   * Replicas that it removes once those have caught up.
+   */
+  removing_replicas: number[];
 }
 /**
  * Predicted outcome for a partition if brokers are started in an order.
@@ -2555,6 +2651,10 @@ export interface StartOrder {
    * Its log end offset; null if the partition is offline.
    */
   log_end_offset: number | null;
+  /**
+   * How many of its records transaction coordinators write after the start: markers of transactions that they complete or abort.
+   */
+  appended: number;
   /**
    * Ranges of offsets that are lost, as [first, last].
    */
@@ -2836,6 +2936,10 @@ export interface Group {
    * Leader of a classic group.
    */
   leader: string | null;
+  /**
+   * Why the coordinator cannot load the partition and serves no group of it; null if it loads it.
+   */
+  load_error: string | null;
   change?: string;
   before?: {};
 }
@@ -2920,13 +3024,21 @@ export interface CommittedOffset {
    */
   log_end_offset: number | null;
   /**
-   * Lag: offsets from the committed offset to the log end.
+   * Lag: offsets in the log from the committed offset on.
    */
   lag: number | null;
   /**
    * Kafka Streams: timestamp of the records up to it.
    */
   stream_time?: number | null;
+  /**
+   * Log start offset of the partition, if it is in the same log directory.
+   */
+  log_start_offset: number | null;
+  /**
+   * Where the committed offset is: in range, below log start or beyond log end; null without the log.
+   */
+  range: string | null;
   change?: string;
   before?: {};
 }
@@ -3039,9 +3151,17 @@ export interface SharePartition {
    */
   log_end_offset: number | null;
   /**
-   * Lag: offsets from the start offset to the log end, less those in flight whose delivery is complete; null before Kafka 4.2, which does not count these.
+   * Lag: offsets in the log from the start offset on, less those in flight whose delivery is complete; null before Kafka 4.2, which does not count these.
    */
   lag: number | null;
+  /**
+   * Log start offset of the partition, if it is in the same log directory.
+   */
+  log_start_offset: number | null;
+  /**
+   * Where the start offset is: in range, below log start or beyond log end; null without the log.
+   */
+  range: string | null;
   change?: string;
   before?: {};
 }
@@ -3568,6 +3688,30 @@ export interface SourceOffset {
   source_offset: {
     [k: string]: unknown;
   };
+  /**
+   * The partition of this topic that contains it.
+   */
+  partition: number | null;
+  /**
+   * Its key: a tombstone with exactly this key in this partition deletes it.
+   */
+  key: string | null;
+  /**
+   * MirrorMaker: log start offset of the source partition, if a log directory of another cluster that was named has it.
+   */
+  log_start_offset?: number;
+  /**
+   * MirrorMaker: log end offset of the source partition.
+   */
+  log_end_offset?: number;
+  /**
+   * MirrorMaker: offsets in the log after the source offset.
+   */
+  lag?: number;
+  /**
+   * MirrorMaker: where the offset after the source offset is: in range, below log start or beyond log end.
+   */
+  range?: string;
   change?: string;
   before?: {};
 }
@@ -3598,9 +3742,17 @@ export interface MirrorSync {
    */
   log_end_offset: number | null;
   /**
-   * Offsets after the recorded upstream offset; not every offset is recorded.
+   * Offsets in the log after the recorded upstream offset; not every offset is recorded.
    */
   lag: number | null;
+  /**
+   * Log start offset of the partition, if it is in the same log directory.
+   */
+  log_start_offset: number | null;
+  /**
+   * Where the offset after the upstream offset is: in range, below log start or beyond log end; null without the log.
+   */
+  range: string | null;
   change?: string;
   before?: {};
 }
@@ -3634,6 +3786,22 @@ export interface MirrorCheckpoint {
    * Metadata string of the commit.
    */
   metadata: string | null;
+  /**
+   * Log start offset of the partition, if it is in the same log directory.
+   */
+  log_start_offset: number | null;
+  /**
+   * Log end offset of the partition, if it is in the same log directory.
+   */
+  log_end_offset: number | null;
+  /**
+   * Offsets in the log from the offset in the mirror on.
+   */
+  lag: number | null;
+  /**
+   * Where the offset in the mirror is: in range, below log start or beyond log end; null without the log.
+   */
+  range: string | null;
   change?: string;
   before?: {};
 }
@@ -3792,6 +3960,29 @@ export interface CheckpointEntryWithEpoch {
    * Its first offset.
    */
   start_offset: number;
+}
+/**
+ * `.checkpoint` in a state directory of Kafka Streams: the offset up to which each changelog is in the state stores of the task.
+ */
+export interface StreamsCheckpointEntry {
+  type: "streams_checkpoint_entry";
+  file?: string;
+  /**
+   * Byte position in the file.
+   */
+  position: number;
+  /**
+   * The changelog topic.
+   */
+  topic: string;
+  /**
+   * The partition.
+   */
+  partition: number;
+  /**
+   * The offset; -4 if Kafka Streams did not know it.
+   */
+  offset: number | null;
 }
 /**
  * `partition.metadata`: the topic id of the partition, which tells re-created topics of the same name apart.
