@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from kfmt_cli.core import source
 from kfmt_cli.core.native import build_state
 from tests.support import left_out, progress, warm
 from tests.support.spark_job import job
@@ -43,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Report progress and omitted tests; refuse a kernel that is compiled from other sources."""
     if message := build_state.stale_message():
         pytest.exit(message, returncode=pytest.ExitCode.USAGE_ERROR)
+    source.MAX_WRITE_NS = 0  # no file of a test is being written, except in live directories
     progress.register(config)
     left_out.register(config)
 

@@ -3,10 +3,13 @@ raw."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.broker.test_cluster_state import encoded
+from tests.broker.test_state import built
 from tests.support.samples import ORDERS, Row, kfmt
 
 BROKER_CONFIG = rb"""# The settings of \
@@ -89,3 +92,51 @@ def test_no_value_reaches_a_terminal_raw(command: str, tmp_path: Path) -> None:
 def test_no_argument_reaches_a_terminal_raw(arguments: tuple[str | Path, ...]) -> None:
     result = kfmt(*arguments)
     assert "\x1b" not in result.out + result.err
+
+
+# The order that kafka-configs.sh --describe --all shows, with Kafka 3.9.1 and 4.4.0.
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ([], 5),
+        ([("BROKER", "", 4)], 4),
+        ([("BROKER", "1", 3)], 3),
+        ([("BROKER", "2", 3)], 5),
+        ([("BROKER", "1", 3), ("BROKER", "", 4), ("BROKER", "2", 2)], 3),
+        ([("TOPIC", "orders", 1), ("BROKER", "1", 3), ("BROKER", "", 4)], 1),
+        ([("TOPIC", "other", 1), ("BROKER", "1", 3), ("BROKER", "", 4)], 3),
+        ([("TOPIC", "1", 1), ("BROKER", "", 4)], 4),
+    ],
+)
+def test_a_brokers_own_settings_come_before_the_cluster_wide(
+    settings: list[tuple[str, str, int]], expected: int, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(ORDERS.parent, disk / "orders-0")
+    (disk / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    records = [
+        {
+            "type": "record",
+            "offset": i,
+            "timestamp": 1,
+            "value_encoding": "hex",
+            "value": encoded(
+                "ConfigRecord",
+                0,
+                {
+                    "resource_type": {"TOPIC": 2, "BROKER": 4}[kind],
+                    "resource_name": resource,
+                    "name": "retention.ms" if kind == "TOPIC" else "log.retention.ms",
+                    "value": str(value),
+                },
+            ),
+        }
+        for i, (kind, resource, value) in enumerate(settings)
+    ]
+    if records:
+        built(disk / "__cluster_metadata-0", records)
+    config = tmp_path / "server.properties"
+    config.write_text("log.retention.ms=5\n")
+    row, *_ = kfmt("retention", disk / "orders-0", "--config", config, "--json").of("retention")
+    source = "metadata log" if expected != 5 else "file"
+    assert row["settings"]["retention.ms"] == {"value": expected, "source": source}

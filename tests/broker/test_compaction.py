@@ -7,10 +7,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kfmt_cli.broker.log_reading.offset_map import OffsetMap, hash_keys
+from tests.support.compaction_cases import LARGEST_RECORDS, limited_case
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
@@ -203,3 +205,30 @@ def test_each_setting_says_where_it_comes_from() -> None:
     assert sources["cleanup.policy"] == "metadata log"
     assert sources["min.cleanable.dirty.ratio"] == "option"
     assert sources["min.compaction.lag.ms"] == "Kafka's default"
+
+
+@pytest.mark.parametrize("directory", list(LARGEST_RECORDS))
+@pytest.mark.parametrize("excess", [0, 1])
+def test_no_record_is_larger_than_the_limit(directory: str, excess: int, tmp_path: Path) -> None:
+    size = LARGEST_RECORDS[directory]
+    case = limited_case(directory, size - excess)
+    (tmp_path / "given-0").mkdir()
+    for file, content in case.files.items():
+        (tmp_path / "given-0" / file).write_bytes(content)
+    (tmp_path / "topic").write_text("\n".join(f"{k}={v}" for k, v in case.settings.items()))
+    row, _ = remaining(tmp_path / "given-0", "--config", tmp_path / "topic")
+    if not excess:
+        assert row["never_because"] is None
+        assert row["records_removed"] != 0
+        return
+    assert row["records_removed"] == 0
+    assert row["never_because"] == (
+        f"max.decompressed.message.bytes is {size - 1} and the record at offset 249 has {size} "
+        "bytes: from Kafka 4.4 on, the cleaner fails and removes nothing"
+    )
+
+
+def test_records_outside_compressed_batches_have_no_limit(tmp_path: Path) -> None:
+    (tmp_path / "topic").write_text("max.decompressed.message.bytes=10")
+    row, _ = remaining(ORDERS, "--config", tmp_path / "topic")
+    assert row["never_because"] is None

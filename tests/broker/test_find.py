@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.samples import ORDERS, Row, kfmt
+from tests.support.timestamp_cases import LATE_MS, timestamp_cases
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -175,3 +177,40 @@ def test_what_is_around_an_offset_that_is_not_there() -> None:
         result = kfmt("find", broker / name, "--offset", str(offset))
         assert result.code == 1
         assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("description", "timestamp", "answer"),
+    [
+        ("empty, of segment 480, an old file", 1700000600000, "offset 720"),
+        ("undamaged", 1700000600000, None),
+    ],
+)
+def test_another_answer_of_a_broker_is_said(
+    description: str, timestamp: int, answer: str | None, tmp_path: Path
+) -> None:
+    (case,) = (case for case in timestamp_cases() if case.description == description)
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    for file, content in case.files.items():
+        (partition / file).write_bytes(content)
+        modified_s = case.modified.get(file, LATE_MS) / 1000
+        os.utime(partition / file, (modified_s, modified_s))
+    result = kfmt("find", partition, "--timestamp", str(timestamp))
+    assert result.code == 0
+    assert ("a broker answers" in result.err) == (answer is not None)
+    assert answer is None or f"a broker answers {answer} for this timestamp" in result.err
+
+
+def test_a_damaged_header_does_not_answer_for_other_offsets(tmp_path: Path) -> None:
+    data = bytearray(ORDERS.read_bytes())
+    data[23] = 0x40  # the last offset delta of the first batch
+    log = tmp_path / "orders-0" / ORDERS.name
+    log.parent.mkdir()
+    log.write_bytes(data)
+    row_by_offset = {
+        offset: kfmt("find", log.parent, "--offset", offset, "--json").of("found")[0]
+        for offset in ("200", "5")
+    }
+    assert row_by_offset["200"]["position"] > 0
+    assert row_by_offset["5"]["position"] == 0

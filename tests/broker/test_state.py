@@ -90,7 +90,7 @@ def test_groups_and_their_offsets_with_the_lag() -> None:
     assert rows[0]["members"] == 0
     assert list(rows[1])[2:] == [
         *("group", "topic", "partition", "offset", "leader_epoch", "metadata"),
-        *("commit_timestamp", "log_end_offset", "lag"),
+        *("commit_timestamp", "log_end_offset", "lag", "log_start_offset", "range"),
     ]
     lags = {(row["topic"], row["offset"], row["log_end_offset"], row["lag"]) for row in rows[1:]}
     assert lags == {("orders", 480, 1500, 1020), ("codec-lz4", 1048, 1200, 152)}
@@ -125,6 +125,7 @@ def test_the_last_value_counts_and_a_tombstone_takes_away(tmp_path: Path) -> Non
             "group_type": "classic",
             "protocol": None,
             "leader": None,
+            "load_error": None,
         }
     ]
     changes = state(directory, "--since-offset", "0", "--at-offset", "1")
@@ -367,14 +368,20 @@ def test_the_lag_of_a_share_group_without_its_topic(tmp_path: Path) -> None:
 def test_a_broker_that_stopped_and_is_fenced_is_fenced() -> None:
     cluster = ClusterReplay()
     cluster._apply_data_record(
-        "RegisterBrokerRecord", FieldDict(broker_id=1, fenced=False, end_points=[])
+        0,
+        "RegisterBrokerRecord",
+        FieldDict(broker_id=1, broker_epoch=1, fenced=False, end_points=[]),
     )
     states = [next(cluster.iter_rows())[1]["state"]]
     cluster._apply_data_record(
-        "BrokerRegistrationChangeRecord", FieldDict(broker_id=1, in_controlled_shutdown=1)
+        0,
+        "BrokerRegistrationChangeRecord",
+        FieldDict(broker_id=1, broker_epoch=1, in_controlled_shutdown=1),
     )
     states.append(next(cluster.iter_rows())[1]["state"])
-    cluster._apply_data_record("BrokerRegistrationChangeRecord", FieldDict(broker_id=1, fenced=1))
+    cluster._apply_data_record(
+        0, "BrokerRegistrationChangeRecord", FieldDict(broker_id=1, broker_epoch=1, fenced=1)
+    )
     states.append(next(cluster.iter_rows())[1]["state"])
     assert states == ["active", "in-controlled-shutdown", "fenced"]
 
@@ -443,11 +450,11 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert "is after the last record, at 7" in too_late.err
     assert len(state(OFFSETS, OFFSETS)) == len(state(OFFSETS))
     assert kfmt("state", OFFSETS, "--at-offset", "1", "--since-offset", "2").code == 2
-    assert kfmt("state", OFFSETS, "--of-topic", "orders").code == 2
+    assert kfmt("state", OFFSETS, "--as-topic", "orders").code == 2
     log = tmp_path / "00000000000000000000.log"
     log.write_bytes((OFFSETS / log.name).read_bytes())
     assert kfmt("state", log).code == 3
-    assert state(log, "--of-topic", "__consumer_offsets")
+    assert state(log, "--as-topic", "__consumer_offsets")
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ def test_the_log_directories_of_a_broker_are_one(directories: tuple[Path, Path])
     assert committed_offsets(internal) == of_internal_topics
     assert committed_offsets(internal, others) == expected
     assert committed_offsets(others, internal) == expected
+    assert kfmt("state", internal, others).code == 0
+    assert kfmt("state", others).code == 3
 
 
 @pytest.mark.parametrize("change", ["node.id=1", "cluster.id=", "no file"])

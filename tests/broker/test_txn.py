@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from kfmt_cli.commands.txn.command import TRANSACTION_STATE_TOPIC
+from kfmt_cli.broker.transactions.coordinator_log import TRANSACTION_STATE_TOPIC
 from kfmt_cli.core.times import format_time
 from tests.broker.test_state import built, message, record
 from tests.support.samples import ORDERS, Row, kfmt
@@ -107,6 +107,9 @@ def test_a_transaction_goes_on_while_its_coordinator_means_to_end_it_here(
     built(tmp_path / f"{TRANSACTION_STATE_TOPIC}-0", [record(0, key, text)])
     rows, _ = transactions(tmp_path, "--open")
     assert [(row["transactional_id"], row["hanging"]) for row in rows] == [("t", hanging)]
+    names = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")
+    assert rows[0]["coordinator_state"] == (*names, "Dead")[status]
+    assert {row["coordinator_state"] for row in transactions(BROKER / "txn-0")[0]} == {None}
 
 
 def test_partitions_without_transactions_are_skipped_in_a_directory() -> None:

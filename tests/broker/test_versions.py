@@ -207,6 +207,18 @@ def test_the_metadata_log_decides_the_version(tmp_path: Path) -> None:
     assert "for Kafka 3.9, the default" in " ".join(output.split())
 
 
+def test_a_version_before_3_9() -> None:
+    """A directory of a broker with ZooKeeper does not tell its version, but the last possible."""
+    directory = SAMPLES / "kafka-2.8.2"
+    for path in (directory, directory / "v2-none-0"):
+        output = " ".join(kfmt("check", path).out.split())
+        assert "for Kafka 3.9, the last with ZooKeeper, by meta.properties" in output
+        output = " ".join(kfmt("check", path, "--kafka-version", "3.8").out.split())
+        assert "for Kafka 3.9, the nearest to 3.8 that kfmt knows" in output
+    output = kfmt("index-check", directory / "v2-none-0", "--lookup-offset", "3").out
+    assert "the last with ZooKeeper" in output
+
+
 # The level of metadata.version of a cluster, and the oldest version that starts with it: observed
 # with nodes that are a broker and a controller, tests/interop/test_downgrades.py.
 @pytest.mark.parametrize(
@@ -278,3 +290,44 @@ def test_no_level_is_unknown_to_a_version_that_kfmt_does_not_know(tmp_path: Path
     set_level(log_directory / "__cluster_metadata-0", 99)
     assert "level 99" in start_reasons(log_directory, NAMES[-1])
     assert "level 99" not in start_reasons(log_directory, "9.9")
+
+
+@pytest.mark.parametrize(
+    ("version", "features"),
+    [
+        (
+            "3.9",
+            ["metadata.version", "eligible.leader", "group", "share", "streams", "transaction"],
+        ),
+        ("4.0", ["metadata.version", "share", "streams"]),
+        ("4.1", ["metadata.version", "share", "streams"]),
+        ("4.2", ["metadata.version", "share"]),
+        ("4.4", []),
+    ],
+)
+def test_levels_that_a_version_does_not_support(version: str, features: list[str]) -> None:
+    """What a controller does with each feature: tests/interop/test_downgrades.py."""
+    rows = kfmt("check", SAMPLES / "kafka-4.4.0", "--kafka-version", version, "--json")
+    reasons = [row["reason"] for row in rows.of("broker_start") if not row["starts"]]
+    reasons = [reason.partition(": ")[2] for reason in dict.fromkeys(reasons)]
+    assert len(reasons) == len(features)
+    for reason, feature in zip(reasons, features, strict=True):
+        assert reason.startswith(feature)
+    if version == "4.2":
+        assert reasons[1] == (
+            "share.version has level 2, which Kafka 4.2 does not support: Tried to apply "
+            "FeatureLevelRecord FeatureLevelRecord(name='share.version', featureLevel=2), but this "
+            "controller only supports versions 0-1"
+        )
+
+
+def test_a_broker_that_is_no_controller_is_judged_by_metadata_version_alone(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(SAMPLES / "kafka-4.4.0", tmp_path / "broker")
+    for directory in ("d1", "d2"):
+        path = tmp_path / "broker" / directory / "meta.properties"
+        path.write_text(path.read_text().replace("node.id=1", "node.id=7"))
+    rows = kfmt("check", tmp_path / "broker", "--kafka-version", "4.2", "--json")
+    reasons = {row["reason"] for row in rows.of("broker_start") if not row["starts"]}
+    assert not any("share.version" in reason for reason in reasons)

@@ -215,6 +215,27 @@ def test_a_record_is_copied_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert copied[1].startswith("kfmt dump")
 
 
+def test_the_steps_of_a_plan_are_copied_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(BrowserApp, "copy_to_clipboard", lambda _, text: copied.append(text))
+    result = kfmt("check", "damaged_segments", cwd=ROOT)
+    text = result.out.rpartition("next steps")[2]
+    steps = [line.strip().partition("   ")[0] for line in text.splitlines() if "kfmt " in line]
+
+    async def work() -> None:
+        async with open_browser("damaged_segments") as browser:
+            for view in ("2", "7"):
+                copied.clear()
+                await browser.press(view)
+                await browser.press(*["y"] * (len(steps) + 1))
+                assert f"copied step 1 of {len(steps)}: {steps[0]}" in browser.screen
+                assert copied == [*steps, steps[0]]
+            await browser.press("1", "y")
+            assert copied[-1].startswith("kfmt stat")
+
+    run(work())
+
+
 def test_dark_and_light() -> None:
     async def work() -> None:
         async with open_browser(TXN, theme="light") as browser:

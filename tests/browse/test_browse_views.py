@@ -245,7 +245,7 @@ def test_the_start_view_covers_all_selected_partitions() -> None:
     view_text = rendered_view(str(ROOT / "damaged_segments"), "7")
     output = kfmt("check", ROOT / "damaged_segments", "--all").out
     answers, _, table = view_text.partition("\n\n")
-    assert output.endswith(f"{answers}\n")
+    assert f"\n{answers}\n" in output
     assert "next steps" in answers
     rows = table.splitlines()
     assert rows[0].startswith(" directory ")

@@ -142,9 +142,10 @@ def test_advice_for_a_time_index_depends_on_the_offset_index(tmp_path: Path) -> 
     both_findings = kfmt("index-check", log, "--json").of("finding")
     assert [row["code"] for row in time_findings] == ["time-index-missing"]
     assert [row["code"] for row in both_findings] == ["index-missing", "time-index-missing"]
-    assert "rebuilds both" in both_findings[1]["after_clean_shutdown"]
+    assert "rebuilds all" in both_findings[1]["after_clean_shutdown"]
     assert time_findings[0]["advice"] is not None
     assert both_findings[1]["advice"] is None
+    assert [row["severity"] for row in time_findings + both_findings] == ["error", "note", "note"]
 
 
 def test_the_summary_counts_indexes_only(tmp_path: Path) -> None:
@@ -198,6 +199,23 @@ def test_a_transaction_index_that_is_missing_is_an_error(tmp_path: Path) -> None
     result = kfmt("index-check", tmp_path, "--json")
     assert (result.code, result.codes) == (1, ["transaction-index-missing"])
     assert "aborted" in result.of("finding")[0]["after_clean_shutdown"]
+
+
+def test_a_log_alone_is_no_damage(tmp_path: Path) -> None:
+    """Without its offset index, any start rebuilds all indexes of a segment."""
+    for log in (ORDERS, TXN):
+        shutil.copy(log, tmp_path)
+        for command in ("check", "index-check"):
+            result = kfmt(command, tmp_path / log.name, "--json")
+            assert (result.code, {row["severity"] for row in result.of("finding")}) == (0, {"note"})
+        assert "index-missing" in result.codes
+        (tmp_path / log.name).unlink()
+    for suffix in (".log", ".timeindex"):
+        shutil.copy(ORDERS.with_suffix(suffix), tmp_path)
+    (tmp_path / ORDERS.name).with_suffix(".timeindex").write_bytes(b"")
+    (tmp_path / f"{10**6:020}.log").write_bytes(b"")
+    result = kfmt("index-check", tmp_path, "--json")
+    assert (result.code, result.codes) == (0, ["index-missing", "time-index-empty"])
 
 
 def test_a_transaction_that_compaction_emptied_needs_no_entry(tmp_path: Path) -> None:

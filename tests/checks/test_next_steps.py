@@ -8,6 +8,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.support.broken_partitions import ORDERS
 from tests.support.matrix import matrix
 from tests.support.samples import TXN, kfmt
@@ -110,3 +112,20 @@ def test_recovery_is_forced_where_the_broker_would_start(tmp_path: Path) -> None
         path.mkdir()
         assert recovery_commands() == {"disk": commands["disk"]}
         path.rmdir()
+
+
+@pytest.mark.parametrize("is_after_clean_shutdown", [False, True])
+def test_advice_is_for_the_start_that_is_next(
+    is_after_clean_shutdown: bool, tmp_path: Path
+) -> None:
+    for name in ("truncated-0", "zero-tail-0"):
+        shutil.copytree(ROOT / "damaged_segments" / name, tmp_path / name)
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    if is_after_clean_shutdown:
+        (tmp_path / ".kafka_cleanshutdown").write_text("")
+    output = " ".join(kfmt("check", tmp_path).out.split())
+    assert "If .kafka_cleanshutdown is there" not in output
+    assert output.count("elete .kafka_cleanshutdown before") == 2 * is_after_clean_shutdown
+    alone = " ".join(kfmt("check", tmp_path, "--both").out.split())
+    assert alone.count("If .kafka_cleanshutdown is there") == 2

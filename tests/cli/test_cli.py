@@ -429,7 +429,7 @@ def test_start_up_imports_nothing_heavy(
         (["check", "d", "--ignore"], "index-m", "index-missing"),
         (["explain"], "ret", "retention"),
         (["format"], "recordb", "RecordBatch"),
-        (["state", "d", "--of-topic"], "__con", "__consumer_offsets"),
+        (["state", "d", "--as-topic"], "__con", "__consumer_offsets"),
         (["dump", "d", "--value-format"], "av", "avro"),
         (["dump", "d", "--format"], "js", "json"),
     ],

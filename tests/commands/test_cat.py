@@ -343,7 +343,7 @@ def test_a_log_that_grows(tmp_path: Path) -> None:
 
 
 def test_committed_needs_no_index() -> None:
-    assert read_committed_records([]).last_stable_offset == 0
+    assert read_committed_records([], []).last_stable_offset == 0
     committed = offsets(TXN, "--isolation", "read_committed")
     all_offsets = offsets(TXN)
     assert set(committed) < set(all_offsets)

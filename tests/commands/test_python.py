@@ -97,8 +97,11 @@ def test_a_directory_that_may_not_be_listed_raises(
             "no level named 'nope'; choose from topic, partition",
         ),
         (lambda: kfmt_cli.stat(BROKER).of("stats"), "no row type named 'stats'; did you mean stat"),
-        (lambda: kfmt_cli.read_records(ORDERS, first_offset="5"), "first_offset is '5'"),  # type: ignore[arg-type]
-        (lambda: kfmt_cli.read_batches(ORDERS, last_time="now"), "last_time is 'now'"),  # type: ignore[arg-type]
+        (lambda: kfmt_cli.read_records(ORDERS, from_offset="5"), "from_offset is '5'"),  # type: ignore[arg-type]
+        (
+            lambda: kfmt_cli.read_batches(ORDERS, to_time="no time"),
+            "to_time 'no time': not a valid time",
+        ),
     ],
 )
 def test_arguments_that_are_refused(function: Callable[[], object], message: str) -> None:
@@ -115,12 +118,12 @@ def test_keys_and_times_as_programs_have_them() -> None:
         start_time.replace(tzinfo=None),
         start_time.astimezone(timezone(timedelta(hours=5))),
     ):
-        rows = kfmt_cli.read_records(ORDERS, first_time=since).objects()
+        rows = kfmt_cli.read_records(ORDERS, from_time=since).objects()
         assert sum(1 for _ in rows) == sum(time >= times[100] for time in times)
     between = start_time + timedelta(microseconds=500)
-    rows = kfmt_cli.read_records(ORDERS, first_time=between).objects()
+    rows = kfmt_cli.read_records(ORDERS, from_time=between).objects()
     assert sum(1 for _ in rows) == sum(time > times[100] for time in times)
-    rows = kfmt_cli.read_records(ORDERS, last_time=between).objects()
+    rows = kfmt_cli.read_records(ORDERS, to_time=between).objects()
     assert sum(1 for _ in rows) == sum(time <= times[100] for time in times)
 
 

@@ -94,7 +94,7 @@ def test_findings_are_those_of_verify_crc() -> None:
 
 def test_bounds_and_columns() -> None:
     pytest.importorskip("pyarrow")
-    rows = kfmt_cli.read_records(ORDERS, columns=["offset"], first_offset=7, last_offset=9)
+    rows = kfmt_cli.read_records(ORDERS, columns=["offset"], from_offset=7, to_offset=9)
     (batch,) = rows.arrow()
     assert batch.to_pydict() == {"offset": [7, 8, 9]}
     assert [row["offset"] for row in rows.objects()] == [7, 8, 9]
@@ -138,7 +138,7 @@ def test_without_arrow_rows_are_columns(monkeypatch: pytest.MonkeyPatch) -> None
 def test_integers_of_numpy_are_integers() -> None:
     five: Any = np.int64(5)
     assert len(list(kfmt_cli.find(ORDERS, offset=five))) == 1
-    rows = kfmt_cli.read_records(ORDERS, first_offset=five, last_offset=five)
+    rows = kfmt_cli.read_records(ORDERS, from_offset=five, to_offset=five)
     assert sum(len(batch) for batch in rows) == 1
     with pytest.raises(UsageError, match="it must be an integer"):
         kfmt_cli.find(ORDERS, offset=five / 1)

@@ -119,7 +119,7 @@ def test_copies_of_a_partition_are_refused(tmp_path: Path) -> None:
     [
         ((ORDERS.parent, "--by-key", "--groups"), 2, "cannot be combined with --by-key"),
         ((BROKER, "--as", "one"), 2, "--as needs a single topic"),
-        ((BROKER, "--topic", "none"), 1, "no partition of topic none"),
+        ((BROKER, "--topic", "none"), 1, "no topic 'none' in the given paths"),
         ((ORDERS.parent, "--as", "not/a/topic"), 2, "a topic name has"),
         ((BROKER / "nowhere",), 3, "No such file"),
         ((BROKER / "__consumer_offsets-1",), 1, "only internal topics found"),
@@ -177,7 +177,7 @@ def test_a_damaged_snapshot_does_not_decide(tmp_path: Path) -> None:
 def test_a_topic_that_is_not_there_is_named_next_to_others() -> None:
     result = preview(BROKER, "--topic", "orders", "--topic", "ordres")
     assert result.code == 1
-    assert "no partition of topic ordres" in result.err
+    assert "did you mean orders?" in result.err
 
 
 def test_a_cluster_is_needed_except_for_a_dry_run() -> None:

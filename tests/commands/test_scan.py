@@ -114,7 +114,7 @@ def test_the_first_rows_need_only_the_first_log(decoded_blocks: list[int]) -> No
 
 def test_bounds_are_those_of_reading() -> None:
     pytest.importorskip("polars")
-    bounds: Any = {"first_offset": 7, "last_offset": 9}
+    bounds: Any = {"from_offset": 7, "to_offset": 9}
     assert kfmt_cli.scan(ORDERS, **bounds).collect()["offset"].to_list() == [7, 8, 9]
     assert kfmt_cli.dataset(ORDERS, **bounds).to_table(columns=["offset"]).to_pydict() == {
         "offset": [7, 8, 9]

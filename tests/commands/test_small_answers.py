@@ -65,7 +65,7 @@ def test_replay_counts_omitted_findings(damaged: Path) -> None:
 def test_a_fault_in_a_batch_has_one_exit_code_in_every_format() -> None:
     for output_format in ("table", "json", "csv"):
         assert (
-            kfmt("hex", ORDERS, "--topic", "__consumer_offsets", "--format", output_format).code
+            kfmt("hex", ORDERS, "--as-topic", "__consumer_offsets", "--format", output_format).code
             == 1
         )
 

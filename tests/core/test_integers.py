@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.integers import parse_int, parse_java_int
+from kfmt_cli.core.integers import java_trim, parse_int, parse_java_int
 from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.layout.protocol_types import UuidType
 from kfmt_cli.core.times import format_time
@@ -114,3 +114,12 @@ def test_an_option_that_is_no_number_is_a_usage_error(
 
 def test_years_before_1000_have_four_digits() -> None:
     assert format_time(-62_135_596_799_999) == "0001-01-01 00:00:00.001"
+
+
+@pytest.mark.parametrize("text", ["𝟙", "𞥑", "1\u00a0", "1\x85"])
+def test_java_reads_no_digit_of_two_characters_and_trims_no_other_space(text: str) -> None:
+    assert parse_java_int(java_trim(text)) is None
+
+
+def test_java_trims_control_characters() -> None:
+    assert parse_java_int(java_trim(" \t1\x1c\0")) == 1

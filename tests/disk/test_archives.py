@@ -359,7 +359,11 @@ def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
     (directory / f"{0:020}.log.gz").write_bytes(b"x")
     for path in ("none", "a/none", "a/orders-1", f"a/orders-0/{1:020}.log", "none/x"):
         result = run_kfmt("check", path, cwd=tmp_path)
-        assert (result.code, result.err) == (3, f"kfmt: {path}: No such file or directory\n")
+        question = "; did you mean orders-0?" if path == "a/orders-1" else ""
+        assert (result.code, result.err) == (
+            3,
+            f"kfmt: {path}: No such file or directory{question}\n",
+        )
 
 
 @pytest.mark.parametrize("command", ["check", "index-check", "report"])
@@ -370,7 +374,7 @@ def test_a_packed_log_without_indexes_lacks_those_next_to_it(command: str, tmp_p
     (directory / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
     options = ["--to", "r.html", "--data", "r.json"] if command == "report" else ["--json"]
     result = run_kfmt(command, "logs", *options, cwd=tmp_path)
-    assert result.code == 1, result.err
+    assert result.code == 0, result.err
     rows = json.loads((tmp_path / "r.json").read_text()) if command == "report" else result.rows
     missing = {row["file"] for row in rows if row.get("code", "").endswith("index-missing")}
     assert missing == {f"logs/orders-0/{0:020}.{suffix}" for suffix in ("index", "timeindex")}

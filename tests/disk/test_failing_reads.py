@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,8 @@ def test_export_of_a_log_that_cannot_be_read_is_not_a_finding(
     ]
     code, out, err = in_process.run(arguments, b"", ROOT, environment())
     message = f"kfmt: {partition / name} byte 0: cannot be read: Input/output error\n"
-    assert (code, err.decode()) == (3, message)
+    assert code == 3
+    assert err.decode().startswith(message)
     assert "2 segments, 458 records, 0 of these damaged, 1 not read" in out.decode()
 
 
@@ -125,14 +127,15 @@ def test_stat_names_the_active_segment_once(
 def test_a_snapshot_that_cannot_be_read_is_not_a_damaged_one(
     partition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The history and both predicted starts read it once more."""
+    """The history, the last stable offset and both predicted starts read it once more."""
     name = f"{635:020}.snapshot"
     (partition / f"{635:020}.index").unlink()  # so that kfmt simulates starts
+    time.sleep(0.3)  # so that it is not looked at again, as what changed just now
     with monkeypatch.context() as patch:
         reads = fail_reads(name, patch, failing_read=0)
         assert kfmt("check", partition).err == ""
     first_reads = [nth_read for nth_read, position in enumerate(reads, start=1) if position == 0]
-    assert len(first_reads) == 4
+    assert len(first_reads) == 5
     for nth_read in first_reads:
         with monkeypatch.context() as patch:
             fail_reads(name, patch, failing_read=nth_read)

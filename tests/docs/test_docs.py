@@ -19,11 +19,11 @@ from tools.man import man_pages
 
 def test_the_page_of_commands_has_the_help_that_kfmt_shows() -> None:
     """Lines may break elsewhere."""
-    page = " ".join((ROOT / "docs" / "commands.md").read_text().split())
+    page = "".join((ROOT / "docs" / "commands.md").read_text().split())
     outdated = []
     for name in (None, *MODULE_BY_COMMAND):
         help_words = kfmt(*([name] if name else []), "--help", COLUMNS="100").out.split()
-        if " ".join(["```", *help_words, "```"]) not in page:
+        if "".join(["```", *help_words, "```"]) not in page:
             outdated.append(name)
     assert not outdated, "python -m tools.make_docs makes it anew"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import struct
 import subprocess
 import zlib
@@ -151,6 +152,17 @@ def test_requests_of_a_captured_stream_are_listed(tmp_path: Path) -> None:
     truncated = kfmt("request-header", file, "--json")
     assert truncated.code == 1
     assert truncated.rows[-1]["fault"] is not None
+
+
+def test_the_header_version_of_an_unknown_request_is_unknown() -> None:
+    """A later Kafka's request: its fields up to the client id are those of versions 1 and 2."""
+    message = "0000000e 0063 0000 00000007 0003616263 00"
+    (row,) = kfmt("request-header", message, "--json").rows
+    assert (row["header_version"], row["request_api_key"], row["api_name"]) == (None, 99, None)
+    assert (row["correlation_id"], row["client_id"], row["fault"]) == (7, "abc", None)
+    text = kfmt("request-header", message).out
+    assert "request header of unknown version" in text
+    assert re.search("00 +rest +not decoded", text)
 
 
 def test_a_header_alone_is_shown_byte_by_byte() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.compaction_cases import Case, cases
+from tests.support.compaction_cases import LARGEST_RECORDS, Case, cases, limited_case
 from tests.support.samples import kfmt
 from tests.support.selected import selected, with_smoke
 from tools import kafka
@@ -112,3 +112,24 @@ def test_a_cleaner_retains_the_predicted_offsets(
     remaining = offsets(write_partition(tmp_path / "after", outcome.partitions["given"].files))
     assert remaining == predicted
     assert (remaining == original) is (name in UNCHANGED)
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
+@pytest.mark.brokers
+@pytest.mark.parametrize("version", [kafka.VERSION, kafka.NEWEST])
+def test_4_4_cleans_no_record_larger_than_the_limit(version: str) -> None:
+    limited = [
+        (limited_case(directory, size - excess), excess)
+        for directory, size in LARGEST_RECORDS.items()
+        for excess in (0, 1)
+    ]
+    plans = []
+    for case, _ in limited:
+        given = Given(case.files, case.log_end, settings=COMPACT | case.settings, pause=MAX_SECONDS)
+        plans.append(Plan(Start.CLEAN, {"given": given}, server=CLEANER))
+    for (case, excess), outcome in zip(limited, observe(plans, version), strict=True):
+        became = outcome.partitions["given"]
+        first_log = min(became.logs_before)
+        is_unchanged = became.logs[first_log] == became.logs_before[first_log]
+        assert is_unchanged is (excess == 1 and version == kafka.NEWEST), case.description

@@ -15,6 +15,7 @@ from tests.support.samples import ORDERS, TXN, kfmt
 from tests.writers.test_rebuild_index import NEVER, copied, overlapping
 from tools import broker, kafka
 from tools.judge import Judged, Loading, judge
+from tools.not_files import place
 
 pytestmark = [
     pytest.mark.interop,
@@ -162,7 +163,7 @@ def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(
         partition, output = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
         partition.mkdir(parents=True)
         for name, data in loading.files.items():
-            (partition / name).write_bytes(data)
+            place(partition / name, data)
         assert kfmt(
             "rebuild-index", partition, output, "--as-started", *(() if is_now else NEVER)
         ).code in (0, 1)
@@ -179,12 +180,22 @@ def has_log(case: CombinedCase) -> bool:
 
 
 def expected_files(outcome: Judged) -> dict[str, bytes]:
-    """The files that Kafka's code wrote; an empty transaction index equals none."""
+    """The files that Kafka's code wrote; an empty transaction index equals none. Since 4.4, closing
+    a log leaves the zeros that follow the entries."""
     return {
-        name: content
+        name: without_preallocated_zeros(content)
         for name, content in outcome.contents.items()
         if name.endswith(WRITTEN) and (content or not name.endswith(".txnindex"))
     }
+
+
+def without_preallocated_zeros(content: bytes) -> bytes:
+    """The entries of an index that has its full size."""
+    entry_size = {10 << 20: 8, (10 << 20) // 12 * 12: 12}.get(len(content))
+    if entry_size is None:
+        return content
+    n_bytes = len(content.rstrip(b"\0"))
+    return content[: n_bytes + -n_bytes % entry_size]
 
 
 def test_files_as_after_a_start_equal_those_of_kafka(tmp_path: Path) -> None:
@@ -199,7 +210,7 @@ def test_files_as_after_a_start_equal_those_of_kafka(tmp_path: Path) -> None:
         partition, output = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
         partition.mkdir(parents=True)
         for name, data in loading.files.items():
-            (partition / name).write_bytes(data)
+            place(partition / name, data)
         result = kfmt("rebuild-index", partition, output, "--as-started", *NEVER)
         assert result.code in ((0, 1) if outcome.starts else (3,)), result.err
         if outcome.starts:

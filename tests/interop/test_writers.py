@@ -169,9 +169,9 @@ def test_a_broker_starts_next_to_leftovers_of_killed_runs(tmp_path: Path) -> Non
         leftovers.append((leftover.rename(tmp_path / "aside" / leftover.name), leftover))
     for moved, original_path in leftovers:
         moved.rename(original_path)
-    (partition / ".kfmt-unfinished-abc.deleted").write_bytes(b"half an index")
+    (partition / f".kfmt-unfinished-{32 * 'a'}.deleted").write_bytes(b"half an index")
     served = [json.loads(line) for line in broker.run(data, [{}], "read_uncommitted").splitlines()]
     assert [item[1] for item in served] == [
         record.offset for record in expected_records(ORDERS.parent)
     ]
-    assert not (partition / ".kfmt-unfinished-abc.deleted").exists()
+    assert not (partition / f".kfmt-unfinished-{32 * 'a'}.deleted").exists()

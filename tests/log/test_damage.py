@@ -179,13 +179,12 @@ def test_a_batch_inside_a_damaged_batch_is_not_taken_for_one_of_the_log(tmp_path
     data = ORDERS.read_bytes()
     starts = positions(data)
     inner = data[: starts[1]]
-    outer = with_bytes(
-        data[starts[1] : starts[2]], 8, int32(starts[2] - starts[1] - 12 + len(inner))
-    )
-    outer += inner  # the checksum does not match now, the length does
-    result = kfmt("verify-crc", write(tmp_path, inner + outer + data[starts[2] :]), "--json")
+    outer = batch_of(record(b"k", inner + b"tail"), 0, 1, 20)
+    outer = with_bytes(outer, 17, b"zzzz")  # a wrong checksum
+    end = batch_of(record(b"k", b"v"), 0, 1, 21)
+    result = kfmt("verify-crc", write(tmp_path, inner + outer + end), "--json")
     assert result.codes == ["crc-mismatch"]
-    assert result.of("file")[0]["batches"] == 12
+    assert result.of("file")[0]["batches"] == 3
 
 
 def test_stored_and_computed_checksum_are_shown(tmp_path: Path) -> None:

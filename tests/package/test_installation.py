@@ -17,6 +17,7 @@ import pytest
 
 from kfmt_cli import __version__
 from kfmt_cli.core.native import build_state
+from kfmt_cli.spark.session import SHIPPED_FILES
 from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -328,3 +329,17 @@ def test_the_suite_refuses_a_kernel_of_other_sources(kernel_directory: Path) -> 
     result = run(sys.executable, "-m", "pytest", "-n", "0", cwd=clone)
     assert result.returncode == 4
     assert b"pip install -e ." in result.stdout + result.stderr
+
+
+def test_modules_are_imported_from_a_zip_archive(tmp_path: Path) -> None:
+    """As on the workers of a Spark Connect server, to which kfmt is sent."""
+    archive_path = tmp_path / "kfmt_cli.zip"
+    with zipfile.ZipFile(archive_path, "w") as archive:
+        for pattern in SHIPPED_FILES:
+            for path in (ROOT / "kfmt_cli").rglob(pattern):
+                archive.write(path, path.relative_to(ROOT))
+    modules = "kfmt_cli.findings.codes, kfmt_cli.rows.documents, kfmt_cli.rows.types.state_rows"
+    code = f"import sys; sys.path.insert(0, {str(archive_path)!r}); import {modules}"
+    code += "; assert '.zip' in sys.modules['kfmt_cli'].__file__"
+    result = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONNOUSERSITE="1")
+    assert result.returncode == 0, result.stderr.decode()

@@ -117,3 +117,12 @@ def test_pages_in_memory(tmp_path: Path) -> None:
     counts = count_cached_pages(str(file))
     assert counts is None or (0 <= counts[0] <= counts[1] and counts[1] >= 2)
     assert count_cached_pages(str(tmp_path / "nothing")) is None
+
+
+def test_names_do_not_control_a_terminal(tmp_path: Path) -> None:
+    partition = tmp_path / "a\x1b[31mb-0"
+    shutil.copytree(ORDERS, partition)
+    for name in ("retention", "compaction", "transactions", "zero-copy"):
+        result = kfmt("explain", name, partition)
+        assert (result.code, "\x1b" in result.out) == (0, False)
+    assert "a\\x1b[31mb-0" in result.out

@@ -141,3 +141,11 @@ def test_the_disk_is_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     broker = SAMPLES / "kafka-3.9.1-broker1"
     page_answers(tmp_path, broker)
     assert walked_roots == [str(broker)]
+
+
+def test_verdict_and_plan_are_across_the_page(tmp_path: Path) -> None:
+    kfmt("report", FLIPPED, "--to", tmp_path / "page.html")
+    wide = re.findall(
+        r'<div class="card \w+" data-wide>\s*<h3>(.*?)</h3>', (tmp_path / "page.html").read_text()
+    )
+    assert wide == ["What is lost?", "What should I do?"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kfmt_cli.core.layout.field import MS_UNIT, OFFSET_UNIT
@@ -33,14 +31,12 @@ Nothing.
 """
 
 
-def read(tmp_path: Path, text: str) -> dict[str, RowType]:
-    page = tmp_path / "page.md"
-    page.write_text(text)
-    return {name: type_ for types in read_row_types(page).values() for name, type_ in types.items()}
+def read(text: str) -> dict[str, RowType]:
+    return {name: type_ for types in read_row_types(text).values() for name, type_ in types.items()}
 
 
-def test_each_word_of_a_kind_is_an_attribute(tmp_path: Path) -> None:
-    row_type, empty_type = read(tmp_path, PAGE).values()
+def test_each_word_of_a_kind_is_an_attribute() -> None:
+    row_type, empty_type = read(PAGE).values()
     assert (row_type.name, row_type.doc, row_type.n_key_columns) == ("thing", "A thing.", 2)
     assert row_type.location_source is LocationSource.FILE
     assert row_type.columns == (
@@ -73,12 +69,12 @@ def test_each_word_of_a_kind_is_an_attribute(tmp_path: Path) -> None:
         ("### thing (", "### thing, ", "not the heading of a type"),
     ],
 )
-def test_a_slip_is_named(tmp_path: Path, before: str, after: str, error: str) -> None:
+def test_a_slip_is_named(before: str, after: str, error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        read(tmp_path, PAGE.replace(before, after))
+        read(PAGE.replace(before, after))
 
 
 @pytest.mark.parametrize(("before", "after"), [("| text |", "| txt |"), ("of a file", "of a fil")])
-def test_an_unknown_kind_is_an_error(tmp_path: Path, before: str, after: str) -> None:
+def test_an_unknown_kind_is_an_error(before: str, after: str) -> None:
     with pytest.raises(KeyError, match=after.strip("| ")):
-        read(tmp_path, PAGE.replace(before, after))
+        read(PAGE.replace(before, after))

@@ -49,8 +49,8 @@ def test_each_run_has_its_own_directory_and_environment(tmp_path: Path) -> None:
     for _ in range(2):
         assert warm.run(["dump", "here.log"], b"", tmp_path, environment())[0] == 0
         assert warm.run(["dump", "here.log"], b"", ROOT, environment())[0] == 3
-    narrow = warm.run(["--help"], b"", ROOT, environment(COLUMNS="40"))
-    wide = warm.run(["--help"], b"", ROOT, environment(COLUMNS="100"))
+    narrow = warm.run(["dump", "--help"], b"", ROOT, environment(COLUMNS="40"))
+    wide = warm.run(["dump", "--help"], b"", ROOT, environment(COLUMNS="100"))
     assert len(narrow[1].splitlines()) > len(wide[1].splitlines())
 
 

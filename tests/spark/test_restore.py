@@ -165,7 +165,7 @@ def test_damaged_batches_are_omitted(job: Job, tmp_path: Path) -> None:
 
 def test_replicas_in_one_table_are_written_once(job: Job, tmp_path: Path) -> None:
     sources = [SAMPLES / f"kafka-3.9.1-broker{name}/replicated-0" for name in (1, 2)]
-    job("export", *sources, *BOTH_TABLES, "--to", tmp_path / "table")
+    job("export", *sources, *BOTH_TABLES, "--all-replicas", "--to", tmp_path / "table")
     result = job("restore", tmp_path / "table", "--to", tmp_path / "to")
     assert "replicated-0: 4 000 records in more than one file, written once" in result.out
     assert log_contents(tmp_path / "to/log_dir") == log_contents(sources[0])

@@ -52,6 +52,13 @@ GARBAGE = b"\0no checkpoint\n"
 
 DIRECTORY_CLAIMS = [
     Claim(
+        "index-missing",
+        "the offset index and the transaction index",
+        lambda: missing(name(0, OFFSETS), name(0, TRANSACTIONS), partition=TXN),
+        (rebuilt(OFFSETS), *_rebuilt[:1]),
+        (rebuilt(OFFSETS), *_rebuilt[:1]),
+    ),
+    Claim(
         "transaction-index-missing",
         "",
         lambda: missing(name(0, TRANSACTIONS), partition=TXN),

@@ -32,6 +32,14 @@ from tests.support.claim_facts import (
 )
 from tests.support.segments import int32, positions, with_bytes
 
+
+def all_deltas_zero(data: bytes) -> bytes:
+    """A batch whose records all have its base offset, and which ends there."""
+    for record_index in range(1, 20):
+        data = offset_delta(record_index, 0)(data)
+    return overwrite_with_crc(23, int32(0))(data)
+
+
 _read_stops = (UNCHANGED, READ_STOPS)
 
 MESSAGE_LOST = (
@@ -94,6 +102,13 @@ RECORD_CLAIMS = [
         lambda: batch(offset_delta(3, 1)),
         (UNCHANGED, offsets_lost(SKIPPED, 343, 343)),
         (UNCHANGED, offsets_lost(SKIPPED, 343, 343)),
+    ),
+    Claim(
+        "record-offsets-backwards",
+        "all offset deltas are 0, as Sarama wrote them",
+        lambda: batch(all_deltas_zero),
+        (UNCHANGED, offsets_lost(SKIPPED, 341, 359)),
+        (UNCHANGED, offsets_lost(SKIPPED, 341, 359)),
     ),
     Claim(
         "record-offset-out-of-batch",

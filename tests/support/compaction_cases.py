@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from tests.support.broken_partitions import ORDERS, TXN, V1, name, sample
@@ -99,3 +99,17 @@ def cases() -> Iterator[Case]:
         "log.cleaner.io.buffer.load.factor": "0.001",
     }
     yield Case("a small map, several passes", orders, 1500, server=small, buffer_bytes=1344)
+
+
+LARGEST_RECORDS = {
+    "kafka-2.8.2/v0-snappy-0": 141,
+    "kafka-2.8.2/v1-gzip-0": 149,
+    "kafka-2.8.2/v2-lz4-0": 135,
+}
+"""The largest record of compressed logs, as max.decompressed.message.bytes counts."""
+
+
+def limited_case(directory: str, limit: int) -> Case:
+    """A sample that is not the active segment, whose records are limited to so many bytes."""
+    case = sample_case(directory, 500, max_decompressed_message_bytes=str(limit))
+    return replace(case, files={**case.files, name(500): b""})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.cluster import BROKERS, CONTROLLER, Cluster, running, wait_until
+from tools.kafka import java
 
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 PartitionKey = tuple[str, int]
 LOG = "00000000000000000000.log"
 TOPICS: dict[str, tuple[tuple[int, ...], dict[str, str]]] = {
@@ -207,6 +211,27 @@ def lagging(cluster: Cluster) -> None:
     cluster.kill_all()
 
 
+def reassigned(cluster: Cluster) -> None:
+    """Topic a moves from broker 1 to broker 3, and u also gets a replica there, while 3 is dead."""
+    cluster.start(CONTROLLER, *BROKERS)
+    cluster.wait_up(*BROKERS)
+    create(cluster, {name: ((1, 2), settings) for name, (_, settings) in TOPICS.items()})
+    produce(cluster, tuple(TOPICS), 60)
+    targets = {"a": [3, 2], "u": [1, 2, 3]}
+    partitions = [
+        {"topic": topic, "partition": 0, "replicas": replicas}
+        for topic, replicas in targets.items()
+    ]
+    plan = cluster.directory / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    command = ("--bootstrap-server", cluster.address, "--reassignment-json-file", str(plan))
+    cluster.kill(3)  # the tool takes it for alive as long as its session lasts
+    subprocess.run(java(cluster.version, REASSIGN, *command, "--execute"), check=True, timeout=120)
+    wait_fenced(cluster, 3)
+    cluster.settle(2.0)
+    cluster.kill_all()
+
+
 def flip(file: Path, fraction: float) -> None:
     """Flip a bit of a file, at a fraction of its size."""
     data = bytearray(file.read_bytes())
@@ -254,6 +279,8 @@ SITUATIONS = {
     "transactions": Situation("committed and open transactions", transactions),
     "compaction": Situation("a compacted topic, cleaned while 3 was dead", compaction),
     "deleted-records": Situation("DeleteRecords up to 40", deleted_records),
+    "reassigned": Situation("a reassignment in flight", reassigned,
+                            orders=("1,2,3", "2,3,1", "1,2", "1+2+3")),
     "two-disks": Situation("two disks each, one of broker 1's new", power_off, one_disk_of_1,
                            n_directories=2),
     "lagging-4.1": Situation("broker 1 out of the ISR", lagging, version="4.1.1"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.not_file_cases import directory_changes
 from tests.support.segments import positions
 
 Change = Callable[[Path], None]
@@ -16,6 +17,22 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS, HIGH_WATERMARKS = "log-start-offset-checkpoint", "replication-offset-checkpoint"
 EPOCHS = "leader-epoch-checkpoint"
 OTHER_ID = "3bbbbbbbQbbbbbbbbbbbbb"
+_QUORUM_STATE_EDITS = [
+    ("of the last epoch", '"leaderEpoch":[0-9]+', '"leaderEpoch":2147483647'),
+    ("of the epoch before", '"leaderEpoch":[0-9]+', '"leaderEpoch":2147483646'),
+    ("of a negative epoch", '"leaderEpoch":[0-9]+', '"leaderEpoch":-5'),
+    ("with its epoch as text", '"leaderEpoch":([0-9]+)', r'"leaderEpoch":"\1"'),
+    ("with a null epoch", '"leaderEpoch":[0-9]+', '"leaderEpoch":null'),
+    ("with a leader in a decimal", '"leaderId":([0-9]+)', r'"leaderId":\1.0'),
+    ("without votedId", '"votedId":-?[0-9]+,', ""),
+    ("of another voter", '"voterId":[0-9]+', '"voterId":9'),
+    ("with a voter as text", '"voterId":([0-9]+)', r'"voterId":"\1"'),
+    ("with a voter without an id", '"voterId":[0-9]+', '"x":1'),
+    ("without voters", '"currentVoters":[^]]*]', '"currentVoters":[]'),
+    ("with null voters", '"currentVoters":[^]]*]', '"currentVoters":null'),
+    ("with a number as its cluster", '"clusterId":"[^"]*"', '"clusterId":5'),
+    ("with an unknown member", "^{", '{"x":1,'),
+]
 STRAY = "victim-0.0123456789abcdef0123456789abcdef-stray"
 
 
@@ -43,15 +60,18 @@ def cases() -> Iterator[Case]:
     yield from _metadata_snapshots()
     yield from _checkpoints()
     yield from _two_directories()
+    for description, change in directory_changes():
+        yield Case(description, change)
+        yield Case(f"{description}, after a crash", crashed(change))
 
 
 def crashed(change: Change) -> Change:
     """The same change, and no marker of a clean shutdown."""
 
     def change_and_crash(path: Path) -> None:
-        change(path)
         for marker in path.glob(f"*/{MARKER}"):
             marker.unlink()
+        change(path)
 
     return change_and_crash
 
@@ -214,6 +234,7 @@ def _copied_file(name: str, target: str) -> Change:
 
 def _exchanged(name: str, other: str) -> Change:
     def change(path: Path) -> None:
+        assert all((path / moved).exists() for moved in (name, other))
         (path / name).rename(path / "between")
         (path / other).rename(path / name)
         (path / "between").rename(path / other)
@@ -241,8 +262,11 @@ def _directories() -> Iterator[Case]:
         "an empty victim-0",
         _sequence(_delete("one/victim-0"), _make_directory("one/victim-0")),
     )
+    yield Case("no victim-0", _delete("one/victim-0"))
     for name in ("foreign-0", "a b-0", ".Trash-0", "foreign--1"):
         yield Case(f"a directory {name}", _make_directory(f"one/{name}"))
+        yield Case(f"a partition {name}", _copied("one/victim-0", f"one/{name}"))
+    for name in ("foreign-", "foreign-99999999999", "foreign-2147483647"):
         yield Case(f"a partition {name}", _copied("one/victim-0", f"one/{name}"))
     for name in ("foreign", "victim-0-delete", "lost+found", "snapshots"):
         yield Case(f"a directory {name}", _make_directory(f"one/{name}"))
@@ -284,6 +308,8 @@ def _metadata_log() -> Iterator[Case]:
     epochs = f"one/__cluster_metadata-0/{EPOCHS}"
     yield Case("bad epochs of the metadata log", _write(epochs, "7\n1\n0 0\n"))
     yield Case("quorum-state empty", _write(state, ""))
+    for description, pattern, replacement in _QUORUM_STATE_EDITS:
+        yield Case(f"quorum-state {description}", _edit(state, pattern, replacement))
     yield Case("quorum-state missing", _delete("one/__cluster_metadata-0/quorum-state"))
 
 

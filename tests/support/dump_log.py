@@ -33,8 +33,8 @@ _RECORD = re.compile(
     r"\| offset: (?P<offset>\d+) (?P<timestamp_type>\w+): (?P<timestamp>-?\d+) "
     r"keySize: (?P<key_size>-?\d+) valueSize: (?P<value_size>-?\d+)"
     r"( sequence: (?P<sequence>-?\d+) headerKeys: \[(?P<header_keys>.*?)\](?= key: | payload: |"
-    r" endTxnMarker: | SnapshotHeader | SnapshotFooter | KRaftVersion | KRaftVoters |"
-    r" controlType: |$))?"
+    r" endTxnMarker: | LeaderChange: | SnapshotHeader | SnapshotFooter | KRaftVersion |"
+    r" KRaftVoters | controlType: |$))?"
     r"( isValid: (?P<valid>\w+) crc: (?P<inner_crc>\d+)\}?)?"
     r"( endTxnMarker: (?P<marker>\w+) coordinatorEpoch: (?P<coordinator_epoch>-?\d+))?"
     r"(?P<rest>.*)$",

@@ -69,6 +69,7 @@ def export(
     context.preparation = export_job.prepare(context)
     summary = export_job.run_job(context)
     remove_unfinished_files(str(target))
+    summary.unreadable_inputs += [f"{path}: {why}" for path, why in files.read_errors.items()]
     return summary
 
 

@@ -40,6 +40,8 @@ class MovingPartition:
     directory: Path = field(init=False)
     older_copy: Path | None = None
     """An older copy."""
+    has_replica: bool = False
+    """Whether the older copy is another broker's, which does not stop any change of the log."""
     topic_id: str = ""
     epoch: int = 0
     segments: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
@@ -54,6 +56,11 @@ class MovingPartition:
     def __post_init__(self) -> None:
         self.directory = self.disks[0] / self.name
         self.create()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the log is copied to another directory of this broker."""
+        return self.older_copy is not None and not self.has_replica
 
     @property
     def batches(self) -> set[Batch]:
@@ -91,7 +98,7 @@ class MovingPartition:
 
     def retain(self) -> None:
         """Delete the oldest segments."""
-        if self.older_copy is None:
+        if not self.is_moving:
             for _ in range(self.rng.randint(1, 2)):
                 if len(self.segments) > 1:
                     self._log(0).unlink()
@@ -99,7 +106,7 @@ class MovingPartition:
 
     def clean(self) -> None:
         """Remove a batch, but not from the active segment."""
-        if len(self.segments) > 1 and self.older_copy is None:
+        if len(self.segments) > 1 and not self.is_moving:
             segment_index = self.rng.randrange(len(self.segments) - 1)
             if batches := self.segments[segment_index][1]:
                 del batches[self.rng.randrange(len(batches))]
@@ -108,7 +115,7 @@ class MovingPartition:
     def truncate(self) -> None:
         """Truncate the log to the start of a batch and become leader in a later epoch."""
         starts = [base for _, batches in self.segments for base, _ in batches]
-        if self.older_copy is not None or not starts:
+        if self.is_moving or not starts:
             return
         offset = self.rng.choice(starts[-8:])
         while self.segments[-1][0] > offset:
@@ -136,7 +143,7 @@ class MovingPartition:
 
     def recreate(self) -> None:
         """Delete the topic and create it again."""
-        if self.older_copy is None:
+        if not self.is_moving:
             self.create()
 
     def loss(self) -> bool | None:

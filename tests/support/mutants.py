@@ -26,6 +26,7 @@ from tests.support.rebuild import batch_of, record
 INSERTED = -1
 MAGIC_POSITION = 16
 FIRST_CHECKED_BYTE = 21  # the first byte that the checksum of magic 2 covers
+PAGE_BYTES = (128, 512, 4096)
 LENGTHS = (-1, -5, 0, 3, 13, 14, 20, 49, 0x7FFFFFFF, 0x7F000000, 0x00FFFFFF)
 
 
@@ -63,6 +64,25 @@ class Mutant:
         del self.data[start:end]
         self.origin = np.delete(self.origin, slice(start, end))
         self.changed = np.delete(self.changed, slice(start, end))
+
+    def swap(self, first: int, second: int, n_bytes: int) -> None:
+        """Exchange two ranges that do not overlap, the second one perhaps shortened by the end."""
+        n_bytes = min(n_bytes, len(self.data) - second)
+        data = bytes(self.data)
+        order = np.arange(len(data))
+        order[first : first + n_bytes] = np.arange(second, second + n_bytes)
+        order[second : second + n_bytes] = np.arange(first, first + n_bytes)
+        self.data[:] = np.frombuffer(data, np.uint8)[order].tobytes()
+        self.origin, self.changed = self.origin[order], self.changed[order]
+
+    def move(self, start: int, end: int, to_position: int) -> None:
+        """Move a range; `to_position` counts without it."""
+        data = self.data[start:end]
+        origin, changed = self.origin[start:end].copy(), self.changed[start:end].copy()
+        self.cut(start, end)
+        self.data[to_position:to_position] = data
+        self.origin = np.insert(self.origin, to_position, origin)
+        self.changed = np.insert(self.changed, to_position, changed)
 
     def position_of(self, byte: int) -> int | None:
         """The current position of a byte of the original."""
@@ -172,6 +192,23 @@ def zero_tail(mutant: Mutant, starts: list[int], rng: random.Random) -> None:
     """Append zeros."""
     del starts
     mutant.insert(len(mutant.data), bytes(rng.choice((1, 11, 12, 40, 500, 4096))))
+
+
+def swap_pages(mutant: Mutant, rng: random.Random) -> None:
+    """Exchange two pages, which are as large as a few batches: a write at the wrong place."""
+    page = rng.choice([size for size in PAGE_BYTES if 2 * size < len(mutant.data)] or [64])
+    n_pages = -(-len(mutant.data) // page)
+    if n_pages > 1:
+        first, second = sorted(rng.sample(range(n_pages), 2))
+        mutant.swap(first * page, second * page, page)
+
+
+def move_page(mutant: Mutant, rng: random.Random) -> None:
+    """Move a page to another place."""
+    page = rng.choice([size for size in PAGE_BYTES if 2 * size < len(mutant.data)] or [64])
+    start = rng.randrange(-(-len(mutant.data) // page)) * page
+    end = min(start + page, len(mutant.data))
+    mutant.move(start, end, rng.randrange(0, len(mutant.data) - (end - start) + 1, page))
 
 
 MUTATIONS: list[Mutation] = [

@@ -97,6 +97,15 @@ def cases() -> Iterator[Case]:
         yield Case(f"time index {what}, a young file", changed, {ms: day, sizes: "-1"})
         modified = {name(0): NOW - 10 * 24 * 3600 * 1000}
         yield Case(f"time index {what}, an old file", changed, {ms: day, sizes: "-1"}, modified)
+    for what, lost in (
+        ("the first", (name(0, TIMES), name(0, ".index"))),
+        ("any", (TIMES, ".index")),
+    ):
+        changed = {k: v for k, v in orders.items() if not k.endswith(lost)}
+        yield Case(f"no indexes of {what}", changed, {ms: str(ages[2]), sizes: "-1"})
+    changed = {k: v for k, v in orders.items() if k != name(240, ".index")}
+    changed[name(240, TIMES)] = b""
+    yield Case("an empty time index alone", changed, {ms: str(ages[2]), sizes: "-1"})
     yield Case("transactions", txn, {ms: "1", sizes: "-1"})
     without_snapshots = {
         name: content for name, content in txn.items() if not name.endswith(".snapshot")

@@ -54,10 +54,10 @@ def test_several_partitions_and_another_topic(tmp_path: Path) -> None:
     built = {path.name: path.read_bytes() for path in (output / "txn-0").glob("*.txnindex")}
     assert {name for name, data in original.items() if data} == built.keys()
     assert all(original[name] == data for name, data in built.items())
-    result = kfmt("build", table, tmp_path / "other", "--topic", "copy")
+    result = kfmt("build", table, tmp_path / "other", "--as", "copy")
     assert "records of several topics" in result.err
     single = export(tmp_path / "one", ORDERS.parent)
-    assert kfmt("build", single, tmp_path / "other", "--topic", "copy").code == 0
+    assert kfmt("build", single, tmp_path / "other", "--as", "copy").code == 0
     assert read_logs(tmp_path / "other/copy-0") == read_logs(ORDERS.parent)
 
 
@@ -135,7 +135,7 @@ def test_a_directory_that_is_no_partition_gets_a_topic(tmp_path: Path) -> None:
     result = kfmt("build", tmp_path / "table", tmp_path / "to")
     assert result.code == 3
     assert "'': a topic name has 1 to 249 characters" in result.err
-    assert kfmt("build", tmp_path / "table", tmp_path / "to", "--topic", "foo").code == 0
+    assert kfmt("build", tmp_path / "table", tmp_path / "to", "--as", "foo").code == 0
     assert [path.name for path in (tmp_path / "to").iterdir()] == ["foo-0"]
     original, rebuilt = (
         kfmt("cat", path, "-f", "%o %k %s\\n").out for path in (ORDERS.parent, tmp_path / "to")

@@ -62,12 +62,12 @@ def test_several_topics_and_invalid_names_are_refused(
 
 def test_lines_become_records_of_another_topic(tmp_path: Path) -> None:
     dumped = kfmt("dump", BROKER / "orders-0", "--records", "--json").out.encode()
-    result = kfmt("build", "-", tmp_path / "out", "--topic", "restored", stdin=dumped)
+    result = kfmt("build", "-", tmp_path / "out", "--as", "restored", stdin=dumped)
     assert result.code == 0, result.err
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["restored-0"]
     assert values(tmp_path / "out/restored-0") == values(BROKER / "orders-0")
     line = b'{"value":"a"}'
-    assert kfmt("build", "-", tmp_path / "one", "--topic", "t", stdin=line).code == 0
+    assert kfmt("build", "-", tmp_path / "one", "--as", "t", stdin=line).code == 0
     assert (tmp_path / f"one/t-0/{0:020}.log").exists()
 
 
@@ -76,7 +76,7 @@ def test_lines_of_two_topics_are_refused(tmp_path: Path) -> None:
         kfmt("dump", BROKER / name, "--records", "--json", "--limit", "1").out.encode()
         for name in ("codec-gzip-0", "codec-none-0")
     )
-    result = kfmt("build", "-", tmp_path / "out", "--topic", "restored", stdin=lines)
+    result = kfmt("build", "-", tmp_path / "out", "--as", "restored", stdin=lines)
     assert (result.code, "lines of two topics" in result.err) == (2, True)
 
 
@@ -91,7 +91,7 @@ def test_a_consumer_reads_the_new_topic(command: str, tmp_path: Path) -> None:
         result = kfmt("salvage", source, data, "--as", broker.topic(0))
     else:
         dumped = kfmt("dump", source, "--records", "--json").out.encode()
-        result = kfmt("build", "-", data, "--topic", broker.topic(0), stdin=dumped)
+        result = kfmt("build", "-", data, "--as", broker.topic(0), stdin=dumped)
     assert result.code == 0, result.err
     served = [json.loads(line) for line in broker.run(data, [{}], "read_uncommitted").splitlines()]
     assert {item[0] for item in served} == {broker.topic(0)}

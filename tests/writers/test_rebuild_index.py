@@ -233,10 +233,12 @@ def test_in_place_writes_only_indexes_unless_requested(tmp_path: Path) -> None:
 
 def test_leftovers_of_a_killed_run_are_removed_and_reported(tmp_path: Path) -> None:
     directory = broken_copy(tmp_path)
-    leftover = directory / ".kfmt-unfinished-abc.deleted"
+    leftover = directory / f".kfmt-unfinished-{32 * 'a'}.deleted"
     leftover.write_bytes(b"x")
-    in_use = directory / ".kfmt-unfinished-def.deleted"
+    leftover.chmod(0o600)
+    in_use = directory / f".kfmt-unfinished-{32 * 'b'}.deleted"
     with in_use.open("wb") as handle:
+        in_use.chmod(0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)  # of a run that continues
         os.utime(in_use, (1, 1))
         os.utime(leftover, (1, 1))

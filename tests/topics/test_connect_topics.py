@@ -1,4 +1,4 @@
-"""Topics of Kafka Connect, MirrorMaker, Kafka Streams and schema registries.
+"""Topics of Kafka Connect, MirrorMaker and Kafka Streams, and logical keys.
 
 The sample was written by workers of Kafka 3.9.1 with MirrorMaker's connectors; tests/kept has what
 their REST interface said just before they were stopped.
@@ -7,7 +7,6 @@ their REST interface said just before they were stopped.
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import kfmt_cli
 from kfmt_cli.broker.state import REPLAYS, create_replay
 from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.topics import DECODED_TOPICS, find_decoder, find_known_topic
@@ -99,7 +97,10 @@ def test_source_offsets_are_those_of_the_rest_interface() -> None:
 def test_how_far_each_mirror_is() -> None:
     syncs = state(CONNECT / "mm2-offset-syncs.east.internal-0")
     sync_values = [tuple(sync.values())[2:] for sync in syncs]
-    assert sync_values == [("orders", 0, 132, 133, 133, 0), ("orders", 1, 116, 117, 117, 0)]
+    assert sync_values == [
+        ("orders", 0, 132, 133, 133, 0, 0, "in range"),
+        ("orders", 1, 116, 117, 117, 0, 0, "in range"),
+    ]
     checkpoints = state(CONNECT / "west.checkpoints.internal-0")
     committed = of(
         state(CONNECT / "__consumer_offsets-0", "--group", "billing"), "committed_offset"
@@ -292,169 +293,6 @@ def test_uncommitted_records_do_not_change_the_state(tmp_path: Path) -> None:
     assert [row["connector"] for row in state(directory)] == ["b"]
 
 
-# Schema registries.
-
-ORDER_SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "n", "type": "int"}]}
-LINE_SCHEMA = {
-    "type": "record",
-    "name": "Line",
-    "fields": [{"name": "order", "type": "Order"}, {"name": "text", "type": "string"}],
-}
-
-
-def schema_record(offset: int, subject: str, schema_id: int, schema: object, **extra: Any) -> Row:
-    """A record of a registry."""
-    key = {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
-    value = {
-        "subject": subject,
-        "version": 1,
-        "id": schema_id,
-        "schema": json.dumps(schema),
-        **extra,
-    }
-    return {"offset": offset, "key": json.dumps(key), "value": json.dumps(value)}
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Path:
-    """A log directory with a registry's topic and a partition that needs it."""
-    order_reference = {"name": "Order", "subject": "order", "version": 1}
-    missing_reference = {"name": "Lost", "subject": "lost", "version": 1}
-    records = [
-        schema_record(0, "order", 1, ORDER_SCHEMA),
-        schema_record(1, "line", 2, LINE_SCHEMA, references=[order_reference]),
-        schema_record(2, "json", 3, {}, schemaType="JSON"),
-        schema_record(3, "proto", 4, "syntax", schemaType="PROTOBUF"),
-        schema_record(4, "broken", 5, LINE_SCHEMA, references=[missing_reference]),
-        {"offset": 5, "key": '{"keytype":"NOOP","magic":0}', "value": None},
-        # The subject is deleted: older payloads still need its schema.
-        {**schema_record(6, "order", 1, ORDER_SCHEMA), "value": None},
-    ]
-    built(tmp_path / "_schemas-0", records)
-    payloads = {1: b"\x06", 2: b"\x06\x04hi", 3: b'{"a":1}', 4: b"\x00", 5: b"\x06", 6: b"\x06"}
-    values = [
-        bytes([0]) + schema_id.to_bytes(4, "big") + payload
-        for schema_id, payload in payloads.items()
-    ]
-    built(
-        tmp_path / "orders-0",
-        [
-            {"offset": i, "value": value.hex(), "value_encoding": "hex"}
-            for i, value in enumerate(values)
-        ],
-    )
-    return tmp_path
-
-
-@pytest.mark.parametrize("location", ["beside", "directory", "partition"])
-def test_the_topic_of_a_registry_is_a_registry(location: str, registry: Path) -> None:
-    pytest.importorskip("fastavro")
-    options: dict[str, list[str | Path]] = {
-        "beside": [],
-        "directory": ["--schemas", registry],
-        "partition": ["--schemas", registry / "_schemas-0"],
-    }
-    log = registry / "orders-0" / "00000000000000000000.log"
-    result = kfmt(
-        "dump", "--records", "--json", "--value-format", "confluent", *options[location], log
-    )
-    values = [row["decoded_value"] for row in of(result.rows, "record")]
-    assert [item.get("value") for item in values[:3]] == [
-        {"n": 3},
-        {"order": {"n": 3}, "text": "hi"},
-        {"a": 1},
-    ]
-    assert "is PROTOBUF, which must be compiled" in values[3]["note"]
-    assert "version 1 of lost" in values[4]["note"]
-    assert "no schema 6 in the topic _schemas" in values[5]["note"]
-
-
-def test_a_folder_of_schemas_is_used_in_place_of_the_topic_beside(registry: Path) -> None:
-    pytest.importorskip("fastavro")
-    (registry / "given").mkdir()
-    other_schema = {**ORDER_SCHEMA, "fields": [{"name": "renamed", "type": "int"}]}
-    (registry / "given/1.avsc").write_text(json.dumps(other_schema))
-    options = ("--value-format", "confluent", "--schemas", registry / "given")
-    result = kfmt("dump", "--records", "--json", *options, registry / "orders-0")
-    first, second, *_ = [row["decoded_value"] for row in of(result.rows, "record")]
-    assert first["value"] == {"renamed": 3}
-    assert second["note"].endswith(f"no schema 2 in {registry / 'given'}")
-
-
-def decoded_values(directory: Path) -> list[Any]:
-    """The decoded values of a partition."""
-    result = kfmt("dump", "--records", "--json", "--value-format", "confluent", directory)
-    return [row["decoded_value"].get("value") for row in of(result.rows, "record")]
-
-
-def test_plain_bytes_have_no_length_in_a_registrys_frame(tmp_path: Path) -> None:
-    pytest.importorskip("fastavro")
-    built(
-        tmp_path / "_schemas-0",
-        [schema_record(0, "s", 1, "bytes"), schema_record(1, "t", 2, "string")],
-    )
-    (tmp_path / "given").mkdir()
-    (tmp_path / "given/3.avsc").write_text('{"type": "bytes"}')
-    values = ("000000000104dead", "0000000001deadbeef", "0000000001", "0000000002046869")
-    records = [
-        {"offset": i, "value": value, "value_encoding": "hex"} for i, value in enumerate(values)
-    ]
-    assert decoded_values(built(tmp_path / "orders-0", records)) == ["04dead", "deadbeef", "", "hi"]
-    records = [{"offset": 0, "value": "0000000003deadbeef", "value_encoding": "hex"}]
-    directory = built(tmp_path / "more-0", records)
-    options = ("--value-format", "confluent", "--schemas", tmp_path / "given", "-f", "%s\\n")
-    assert kfmt("cat", directory, *options).out == "deadbeef\n"
-
-
-def test_an_id_of_another_context_replaces_none(tmp_path: Path) -> None:
-    pytest.importorskip("fastavro")
-    context_schema = schema_record(1, ":.ctx:s", 3, "bytes")
-    built(tmp_path / "_schemas-0", [schema_record(0, "s", 3, "string"), context_schema])
-    value = {"offset": 0, "value": "0000000003046869", "value_encoding": "hex"}
-    assert decoded_values(built(tmp_path / "orders-0", [value])) == ["hi"]
-
-
-def test_a_registry_that_has_grown_is_read_again(tmp_path: Path) -> None:
-    pytest.importorskip("fastavro")
-    value = {"offset": 0, "value": "0000000002046869", "value_encoding": "hex"}
-    directory = built(tmp_path / "orders-0", [value])
-    first, second = schema_record(0, "a", 1, "string"), schema_record(1, "b", 2, "string")
-    values = []
-    for records in ([first], [first, second]):
-        shutil.rmtree(tmp_path / "_schemas-0", ignore_errors=True)
-        built(tmp_path / "_schemas-0", records)
-        rows = kfmt_cli.read_records(directory, value_format="confluent").objects()
-        values += [row["decoded_value"].get("value") for row in rows]
-    assert values == [None, "hi"]
-
-
-def test_the_schemas_of_a_registry(registry: Path) -> None:
-    rows = state(registry / "_schemas-0")
-    assert [(row["subject"], row["schema_id"], row["schema_type"]) for row in rows] == [
-        ("broken", 5, "AVRO"),
-        ("json", 3, "JSON"),
-        ("line", 2, "AVRO"),
-        ("proto", 4, "PROTOBUF"),
-    ]
-    assert json.loads(rows[2]["schema"]) == LINE_SCHEMA
-
-
-def test_a_missing_registry_is_reported(tmp_path: Path) -> None:
-    directory = built(tmp_path / "orders-0", [{"value": "x"}])
-    result = kfmt("dump", "--records", "--value-format", "confluent", directory)
-    assert result.code == 2
-    assert "keep the _schemas topic" in result.err
-
-
-def test_a_folder_of_schemas_that_is_not_there_is_named(registry: Path) -> None:
-    pytest.importorskip("fastavro")
-    log = registry / "orders-0" / "00000000000000000000.log"
-    options = ("--value-format", "confluent", "--schemas", registry / "typo")
-    result = kfmt("dump", "--records", "--json", *options, log)
-    notes = {row["decoded_value"]["note"] for row in of(result.rows, "record")}
-    assert all("typo" in note for note in notes)
-
-
 def test_a_connectors_own_json_is_shown_whole(tmp_path: Path) -> None:
     record = {
         "key": json.dumps(["jdbc", {"server": "a"}]),
@@ -464,3 +302,49 @@ def test_a_connectors_own_json_is_shown_whole(tmp_path: Path) -> None:
     assert kfmt("build", "-", directory, stdin=json.dumps(record).encode()).code == 0
     output = kfmt("dump", "--records", directory).out
     assert "table=1 table_name=orders" in output
+
+
+ORDERS_KEYS = (
+    '{"subject":"orders","version":1,"magic":1,"keytype":"SCHEMA"}',
+    '{"keytype":"SCHEMA","subject":"orders","version":1,"magic":0}',
+)
+PARTITION_KEYS = ('["c",{"a":1,"b":2}]', '["c",{"b":2,"a":1}]')
+LOGICAL_KEYS = [
+    ("_schemas-0", ORDERS_KEYS, '{"subject":"orders","version":1,"id":1,"schema":"x"}'),
+    ("connect-offsets-3", PARTITION_KEYS, '{"p":1}'),
+]
+
+
+@pytest.mark.parametrize(("name", "keys", "value"), LOGICAL_KEYS)
+def test_a_tombstone_of_the_same_key_in_another_form_deletes(
+    name: str, keys: tuple[str, str], value: str, tmp_path: Path
+) -> None:
+    # Connect 3.9.1 and 4.4.0: connectorPartitions() is empty, and the data has the first form.
+    def build(*items: tuple[str, str | None]) -> Path:
+        records = [
+            {"type": "record", "offset": i, "timestamp": 1, "key": key, "value": item_value}
+            for i, (key, item_value) in enumerate(items)
+        ]
+        lines = tmp_path / "lines.jsonl"
+        lines.write_text("".join(json.dumps(item) + "\n" for item in records))
+        assert kfmt("build", lines, tmp_path / name, "--force").code == 0
+        return tmp_path / name
+
+    old, new = keys
+    directory = build((old, value), (new, value), (new, None))
+    result = kfmt("state", directory, "--json")
+    assert (result.code, result.rows) == (0, [])
+    assert "offset 0 has the key of the tombstone at offset 2 in another form" in result.err
+    assert result.err.endswith(f"exactly this key: {old}\n")
+
+    result = kfmt("compaction", directory, "--cleanup-policy", "compact", "--key", new, "--json")
+    assert [row["offset"] for row in result.rows] == [1, 2]
+    assert f"{old}, its latest record is at offset 0\n" in result.err
+    result = kfmt("compaction", directory, "--cleanup-policy", "compact", "--key", old, "--json")
+    assert f"{new}, its latest tombstone is at offset 2\n" in result.err
+
+    (row,) = state(build((old, value), (new, None), (new, value)))
+    assert row.get("key", new) == new
+    assert row.get("partition", 3) == 3
+    result = kfmt("state", build((old, value), (new, value), (old, None), (new, None)), "--json")
+    assert (result.code, result.rows, result.err) == (0, [], "")

@@ -1,0 +1,183 @@
+"""The plan of `kfmt check`: carried out, nothing is left to do and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from xml.sax.saxutils import unescape
+
+import pytest
+
+from kfmt_cli.disk.file_names import parse_broker_topic_partition
+from tests.support.directory_plans import BrokenDirectories, carry_out, generate, kinds
+from tests.support.samples import Row, kfmt
+from tools.kafka import SAMPLES
+
+SOURCE = SAMPLES / "kafka-3.9.1-broker1"
+NAMES = {"victim": "codec-gzip", "bystander": "codec-zstd"}
+
+
+def make_base(path: Path) -> None:
+    """A log directory `one` with two partitions of the sample."""
+    shutil.copytree(SOURCE / "__cluster_metadata-0", path / "one/__cluster_metadata-0")
+    for name in ("meta.properties", "bootstrap.checkpoint"):
+        shutil.copy(SOURCE / name, path / "one")
+    for topic in NAMES.values():
+        shutil.copytree(SOURCE / f"{topic}-0", path / f"one/{topic}-0")
+    (path / "one/.kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
+    for name in ("recovery-point", "replication", "log-start"):
+        lines = [f"{topic} 0 {0 if name == 'log-start' else 1200}" for topic in NAMES.values()]
+        text = "\n".join(["0", str(len(lines)), *lines, ""])
+        (path / f"one/{name}-offset-checkpoint").write_text(text)
+
+
+def served(path: Path) -> dict[str, int]:
+    """The number of offsets of each partition that the next start serves."""
+    result = kfmt("check", "one", "--json", "--jobs", "1", cwd=path)
+    [directory] = [row for row in result.of("log_directory") if row["file"] == "one"]
+    counts: dict[str, int] = {}
+    for row in result.of("broker_start"):
+        topic, _ = parse_broker_topic_partition(row["file"].removeprefix("one/")) or ("", 0)
+        if (
+            topic in NAMES.values()
+            and not row["file"].endswith("-stray")
+            and row["after"] == directory["next_start"]
+        ):
+            is_served = directory["starts"] and row["starts"] and row["becomes"] is None
+            counts[topic] = row["log_end_offset"] - row["log_start_offset"] if is_served else 0
+    return counts
+
+
+def _translate(path: Path, to_samples: bool) -> None:
+    """Give the partitions the names that the changes use, or those of the sample's topics."""
+    for name, topic in NAMES.items():
+        old, new = (name, topic) if to_samples else (topic, name)
+        for directory in sorted(path.glob(f"one/**/*{old}-0*")):
+            if directory.is_dir():
+                directory.rename(directory.with_name(directory.name.replace(old, new)))
+        for file in path.glob("one/**/*-checkpoint"):
+            if file.is_file() and old.encode() in (data := file.read_bytes()):
+                file.write_bytes(data.replace(old.encode(), new.encode()))
+
+
+def break_and_mend(broken: BrokenDirectories, path: Path) -> tuple[dict[str, int], list[Row]]:
+    make_base(path)
+    _translate(path, to_samples=False)
+    broken.change(path)
+    _translate(path, to_samples=True)
+    steps = carry_out(path)
+    return served(path), steps
+
+
+NAMES_AND_IDS = [
+    case
+    for case in kinds()
+    if not case.is_double
+    and ("victim-0" in case.description or "metadata" in case.description)
+    and "DIRECTORY" not in case.description
+]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.long] if number % 9 else [])
+        for number, case in enumerate(NAMES_AND_IDS)
+    ],
+    ids=lambda case: case.description,
+)
+def test_a_plan_that_is_carried_out_serves_everything(case: object, tmp_path: Path) -> None:
+    assert served_after(case, tmp_path) == dict.fromkeys(NAMES.values(), 1200)
+
+
+def _is_visible(broken: BrokenDirectories) -> bool:
+    """Whether the start of each partition is in the output: not that of a future replica."""
+    return "only future" not in broken.description
+
+
+def served_after(case: object, path: Path) -> dict[str, int]:
+    counts, _ = break_and_mend(BrokenDirectories((case,)), path)  # type: ignore[arg-type]
+    return counts
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(s, marks=pytest.mark.long) for s in (2, 3))])
+def test_plans_for_several_changes_serve_everything(seed: int, tmp_path: Path) -> None:
+    failures = []
+    n_cases = 4 if seed == 1 else 40
+    candidates = (
+        broken
+        for broken in generate(seed, 10 * n_cases)
+        if not broken.is_double and _is_visible(broken)
+    )
+    for number, broken in zip(range(n_cases), candidates, strict=False):
+        path = tmp_path / str(number)
+        counts, steps = break_and_mend(broken, path)
+        is_known = not any("needs cluster.id" in step["command"] for step in steps)
+        if is_known and counts != dict.fromkeys(NAMES.values(), 1200):
+            failures.append((broken.description, counts, [step["command"] for step in steps]))
+        shutil.rmtree(path)
+    assert not failures
+
+
+def codes(path: Path, *directories: str) -> dict[str, str]:
+    """The code of each finding of severity error or warning, with its message."""
+    rows = kfmt("check", *(directories or ("one",)), "--json", cwd=path).of("finding")
+    return {row["code"]: row["message"] for row in rows if row["severity"] != "note"}
+
+
+def test_partitions_in_other_places_are_found(tmp_path: Path) -> None:
+    make_base(tmp_path)
+    expected = "no directory for __consumer_offsets-1"
+    assert codes(tmp_path)["partition-missing"].startswith(expected)
+    (tmp_path / "one/codec-gzip-0").rename(tmp_path / "one/codec-gzip-0.bak")
+    message = "its topic id shows that it is codec-gzip-0, with 1200 offsets"
+    assert codes(tmp_path)["partition-misnamed"] == message
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    (tmp_path / "copy").rename(tmp_path / "one/data")
+    assert codes(tmp_path)["log-directory-nested"] == "one/data is a log directory in one"
+
+
+def test_a_disk_of_another_cluster_is_found(tmp_path: Path) -> None:
+    make_base(tmp_path)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    properties = tmp_path / "two/meta.properties"
+    text = properties.read_text().replace("cluster.id=", "cluster.id=X")
+    properties.write_text(text)
+    assert "cluster.id is X" in codes(tmp_path, "one", "two")["cluster-id-differs"]
+
+
+def test_no_command_has_the_marker_deleted_where_there_is_none(tmp_path: Path) -> None:
+    """A batch that was cut is lost after a crash, whatever is done: salvage does not have it."""
+    make_base(tmp_path)
+    (tmp_path / "one/.kafka_cleanshutdown").unlink()
+    log = tmp_path / "one/codec-gzip-0/00000000000000000000.log"
+    log.write_bytes(log.read_bytes()[:-30])
+    result = kfmt("check", "one", cwd=tmp_path)
+    assert "rm " not in result.out
+    assert "salvage" not in result.out
+    assert "clean shutdown" not in result.out
+    assert "after a clean shutdown" in kfmt("check", "one", "--both", cwd=tmp_path).out
+    [verdict] = [line for line in result.out.splitlines() if line.startswith("after that")]
+    assert "codec-gzip-0 1100–1199" in verdict
+
+
+def test_each_output_has_the_same_plan(tmp_path: Path) -> None:
+    make_base(tmp_path)
+    (tmp_path / "one/codec-gzip-0").rename(tmp_path / "one/codec-gzip-0.bak")
+    (tmp_path / "one/codec-zstd-0/partition.metadata").unlink()
+    steps = kfmt("check", "one", "--json", cwd=tmp_path).of("next")
+    assert len(steps) == 2
+    text = kfmt("check", "one", cwd=tmp_path).out
+    assert all(step["command"] in text for step in steps)
+    github = kfmt("check", "one", "--format", "github", cwd=tmp_path).out.replace("%25", "%")
+    assert all(step["command"].replace("\n", "%0A") in github for step in steps)
+    junit = unescape(kfmt("check", "one", "--format", "junit", cwd=tmp_path).out)
+    sarif = json.loads(kfmt("check", "one", "--format", "sarif", cwd=tmp_path).out)
+    [invocation] = sarif["runs"][0]["invocations"]
+    notifications = [
+        notification["message"]["text"] for notification in invocation["toolExecutionNotifications"]
+    ]
+    for step in steps:
+        assert step["command"] in junit
+        assert any(step["command"] in notification for notification in notifications)
