@@ -43,8 +43,8 @@ def test_names_beyond_any_offset(base_name: str, suffix: str, tmp_path: Path) ->
     assert len(other_batches) == 12
     assert len(batches) == (24 if suffix == "log" else 12)
     result = kfmt("check", directory, "--json")
-    assert result.code == 1
     is_number = base_name.startswith("-")  # in Java, with which a broker parses names
+    assert result.code == (1 if not is_number or suffix == "snapshot" else 0)
     assert ("name-not-numeric" in result.codes) is not is_number
 
 
