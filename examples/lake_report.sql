@@ -22,7 +22,7 @@ WHERE "timestamp" IS NOT NULL
 GROUP BY ALL
 ORDER BY topic, "hour";
 
--- Duplicates: offsets that a partition has more than once, as copies of a segment do. A topic
+-- Duplicates: offsets that a partition has more than once, as `--all-replicas` exports them. A topic
 -- without an id counts by its name.
 SELECT coalesce(topic_id, topic) AS id, "partition", "offset", count(*) AS copies,
        list(file ORDER BY file) AS files

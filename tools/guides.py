@@ -76,12 +76,21 @@ def all_commands(text: str) -> list[Command]:
     return [command for block in blocks(text, "console") for command in commands(block)]
 
 
+# The size of an exported file, in which the paths of its inputs are.
+_EXPORTED_SIZE = re.compile(r"^(wrote .*, )[0-9.]+ kB$", re.MULTILINE)
+
+
 def is_what(page_lines: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether the lines of a page match the output, apart from omitted lines."""
-    pattern = "".join(
-        r"(?:.*\n)*" if line == OMITTED else re.escape(line) + r"\n" for line in page_lines
+    """Whether the lines of a page match the output, apart from omitted lines and the sizes of
+    exported files."""
+    page, output = (
+        _EXPORTED_SIZE.sub(r"\1", "".join(f"{line}\n" for line in lines))
+        for lines in (page_lines, printed)
     )
-    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
+    pattern = "".join(
+        r"(?:.*\n)*" if line == OMITTED else re.escape(line) + r"\n" for line in page.splitlines()
+    )
+    return re.fullmatch(pattern, output) is not None
 
 
 def run(

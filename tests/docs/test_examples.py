@@ -134,7 +134,8 @@ def test_the_sql_report_on_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for file in (ORDERS, ORDERS.parent / "partition.metadata"):
         shutil.copy(file, copy_directory)
     lake = tmp_path / "lake"
-    result = kfmt("export", tmp_path / "disk-1", copy_directory.parent, "--to", lake)
+    disks = (tmp_path / "disk-1", copy_directory.parent)
+    result = kfmt("export", *disks, "--all-replicas", "--to", lake)
     assert result.code == 0, result.err
     monkeypatch.chdir(tmp_path)
     view, *queries = duckdb.extract_statements((ROOT / "examples/lake_report.sql").read_text())

@@ -70,7 +70,7 @@ def test_the_metadata_has_addresses_and_a_readme_without_relative_links(
     urls = dict(text.split(", ") for text in metadata.get_all("Project-URL") or [])
     assert urls["Source"] == ADDRESS
     assert urls["Changelog"] == f"{ADDRESS}/blob/v{__version__}/CHANGELOG.md"
-    targets = re.findall(r"\]\(([^)]+)\)", metadata.get_payload())
+    targets = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload()))
     assert len(targets) > 20
     for target in targets:
         assert target.startswith(f"{ADDRESS}/")
