@@ -19,6 +19,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parent
@@ -126,7 +127,8 @@ def compiled(version: str, *sources: Path) -> Path:
     return directory
 
 
-def packages_by_class(version: str) -> dict[str, list[str]]:
+@cache
+def packages_by_class(version: str) -> Mapping[str, list[str]]:
     """The packages of Kafka's classes, by the class's name without its package."""
     packages: dict[str, list[str]] = defaultdict(list)
     for jar in jars(version).glob("*.jar"):
@@ -164,15 +166,24 @@ def dump_log_class(version: str) -> str:
     return f"{'org.apache.' * is_moved}kafka.tools.DumpLogSegments"
 
 
+def command_class(version: str, name: str) -> str:
+    """The class of one of Kafka's commands, by its class in 3.9: later releases moved some."""
+    simple_name = name.rpartition(".")[2]
+    packages = packages_by_class(version).get(simple_name)
+    return f"{packages[0]}.{simple_name}" if packages else name
+
+
 def dump_command(version: str, *arguments: str) -> list[str]:
     """The command of kafka-dump-log with java's default settings, for benchmarks."""
     return java(version, dump_log_class(version), *arguments, options=())
 
 
-def dump_log(version: str, files: list[Path], cwd: Path) -> dict[Path, str]:
-    """The output of kafka-dump-log for each file below cwd: batches, records, keys and payloads."""
+def dump_log(version: str, files: list[Path], cwd: Path, *options: str) -> dict[Path, str]:
+    """The output of kafka-dump-log for each file below cwd: batches, records, keys and payloads.
+    options: such as `--offsets-decoder`."""
     names = ",".join(str(file.relative_to(cwd)) for file in files)
-    command = java(version, dump_log_class(version), "--print-data-log", "--files", names)
+    arguments = ("--print-data-log", *options, "--files", names)
+    command = java(version, dump_log_class(version), *arguments)
     result = subprocess.run(command, cwd=cwd, check=True, capture_output=True)
     text = result.stdout.decode("utf-8", "replace")
     sections = text.split("Dumping ")[1:]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.broker import SERVER, BrokerError, free_ports
-from tools.kafka import java
+from tools.kafka import command_class, java
 
 TIMEOUT = 90  # seconds until a broker answers
 NODE = 1
@@ -71,7 +71,7 @@ class Live:
 
     def _command(self, name: str, arguments: tuple[str, ...], bootstrap: bool) -> list[str]:
         server_options = ("--bootstrap-server", self.address) if bootstrap else ()
-        return java(self.version, name, *server_options, *arguments)
+        return java(self.version, command_class(self.version, name), *server_options, *arguments)
 
 
 @contextmanager

@@ -1,12 +1,13 @@
 """A release of Kafka: what changed since the one before, and kfmt's data of it.
 
-    python -m tools.release VERSION [--write]
+    python -m tools.release VERSION --since LAST [--write] [--exercise]
 
 Fetches the release's jars, asks its classes what they define (tools/Definitions.java) and prints
 what differs from the data in the repository: messages, fields, requests, feature levels, settings,
 which of the messages' words are missing, and which of the classes that kfmt's code cites have
-other methods than in the release before. --write replaces the data. CONTRIBUTING.md lists the steps
-that follow.
+other methods than in the release before. --write replaces the data. --exercise starts brokers of the
+release: one under a load that writes internal records, which are compared with what its own tools
+say, and one for each kept directory and damage. CONTRIBUTING.md lists the steps that follow.
 """
 
 from __future__ import annotations
@@ -210,6 +211,7 @@ def main() -> None:
     parser.add_argument("version", help="such as 4.4.0")
     parser.add_argument("--since", required=True, help="the release before, such as 4.2.0")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--exercise", action="store_true")
     options = parser.parse_args()
     definitions = read_definitions(options.version)
     before: dict[str, Any] = json.loads(data_file(FORMATS, MESSAGES).read_text())
@@ -238,6 +240,10 @@ def main() -> None:
             data_file(name.parent, name.name).unlink()
         for path, content in new_contents.items():
             path.write_text(content)
+    if options.exercise:
+        subprocess.run(
+            [kafka.ROOT / ".ci/long", "-m", "brokers", "-k", options.version], check=True
+        )
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.decoded_records import DECODER_BY_TOPIC, kfmt_messages, tool_messages
 from tests.support.samples import Row, kfmt
-from tools.kafka import SAMPLES, missing
+from tools.kafka import NEWEST, SAMPLES, dump_log, missing
 from tools.live import Live, format_storage, live
 
 pytestmark = [
@@ -216,10 +217,16 @@ def change_metadata(broker: Live) -> None:
     broker.command(ACLS, *acl_options)
 
 
-def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["4.2.0", NEWEST])
+def test_state_and_messages_are_what_a_newer_broker_says(version: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    format_storage("4.2.0", data, tmp_path)
-    with live("4.2.0", data, tmp_path) as broker:
+    format_storage(version, data, tmp_path)
+    with live(version, data, tmp_path, AUTHORIZER) as broker:
+        broker.command(TOPICS, "--create", "--topic", "big-records")
+        broker.command(
+            TOPICS, "--create", "--topic", "codec-none", "--config", "segment.bytes=2000000"
+        )
+        change_metadata(broker)
         broker.command(TOPICS, "--create", "--topic", "orders", "--partitions", "2")
         producer_options = ("--topic", "orders", "--num-records", "20", "--record-size", "9")
         connection_options = ("--throughput", "-1", "--bootstrap-server", broker.address)
@@ -243,6 +250,10 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
             )
             # To be shared.
             broker.command(PRODUCER, *producer_options, *connection_options, bootstrap=False)
+            transactional_id = ("--transactional-id", "pay-1", "--transaction-duration-ms", "50")
+            broker.command(
+                PRODUCER, *producer_options, *connection_options, *transactional_id, bootstrap=False
+            )
             starts = wait_for_output(
                 lambda: broker.ran(SHARE_GROUPS, *describe_shares).stdout,
                 r"sharers +orders +\d +\d+",
@@ -252,6 +263,7 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
             offsets = wait_for_output(lambda: broker.ran(GROUPS, *describe_group).stdout, pattern)
             described = broker.command(TOPICS, "--describe")
             broker.kill()
+    assert_messages_are_the_tools(version, data)
     rows = kfmt("state", data, "--json").rows
     groups = select_columns(rows, "group", "group", "state", "members", "group_type")
     assert groups == {("newer", "Stable", 1, "consumer"), ("sharers", "Stable", 1, "share")}
@@ -273,3 +285,24 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
     kfmt_rows = select_columns(rows, "share_partition", "group", "partition", "start_offset", "lag")
     # A partition not read yet has the start offset -1, for which the command prints a dash.
     assert {row_ for row_ in kfmt_rows if row_[2] >= 0} == kafka_rows
+
+
+def assert_messages_are_the_tools(version: str, data: Path) -> None:
+    """Every record of the internal topics and snapshots is as kafka-dump-log decodes it."""
+    for topic, decoder in DECODER_BY_TOPIC.items():
+        files = sorted(
+            path
+            for directory in data.glob(f"{topic}-*")
+            for path in directory.iterdir()
+            if path.suffix in (".log", ".checkpoint") and path.stat().st_size
+        )
+        texts = dump_log(version, files, data, decoder)
+        messages = {path: tool_messages(text) for path, text in texts.items()}
+        assert sum(map(len, messages.values())) > 0, topic
+        for path, tool_messages_by_offset in messages.items():
+            rows = kfmt("dump", path, "--records", "--json").of("record")
+            row_by_offset = {row["offset"]: row for row in rows}
+            for offset, expected_messages in tool_messages_by_offset.items():
+                row = row_by_offset[offset]
+                assert kfmt_messages(row) == expected_messages, (path, offset)
+                assert "unknown_tagged_fields" not in str(row)
