@@ -61,9 +61,9 @@ def _start_text(
             ),
             "",
         )
-        more = len({start.file for start in failures}) - 1
-        more_text = f" (and {more} more)" if more > 0 else ""
-        return f"the broker does not start{more_text}: {escape_unprintable(reason)}"
+        n_causes = len({start.file for start in failures})
+        count_text = f", for {n_causes} reasons" if n_causes > 1 else ""
+        return f"the broker does not start{count_text}: {escape_unprintable(reason)}"
     if n_unread:
         return f"{format_count(n_unread, 'input')} not read: no broker start predicted"
     has_recovery = any(next_start.after != AFTER_CLEAN_SHUTDOWN for next_start in next_starts)
