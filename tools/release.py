@@ -5,9 +5,9 @@
 Fetches the release's jars, asks its classes what they define (tools/Definitions.java) and prints
 what differs from the data in the repository: messages, fields, requests, feature levels, settings,
 which of the messages' words are missing, and which of the classes that kfmt's code cites have
-other methods than in the release before. --write replaces the data. --exercise starts brokers of the
-release: one under a load that writes internal records, which are compared with what its own tools
-say, and one for each kept directory and damage. CONTRIBUTING.md lists the steps that follow.
+other methods than in the release before. --write replaces the data. --exercise starts brokers of
+the release: one under a load that writes internal records, which are compared with what its own
+tools say, and one for each kept directory and damage. CONTRIBUTING.md lists the steps that follow.
 """
 
 from __future__ import annotations
