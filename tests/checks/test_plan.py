@@ -181,3 +181,14 @@ def test_each_output_has_the_same_plan(tmp_path: Path) -> None:
     for step in steps:
         assert step["command"] in junit
         assert any(step["command"] in notification for notification in notifications)
+
+
+def test_a_version_that_does_not_know_the_levels_is_replaced_not_the_metadata_log() -> None:
+    """After a failed downgrade, another copy of the metadata log has the same levels."""
+    directory = SAMPLES / "kafka-4.4.0/d1"
+    result = kfmt("check", directory, "--kafka-version", "4.2", "--json")
+    assert not any(row["starts"] for row in result.of("log_directory"))
+    [step] = result.of("next")
+    assert step["command"] == "# use Kafka 4.4 for this disk"
+    assert step["price"].startswith("metadata.version has level 33")
+    assert not kfmt("check", directory, "--kafka-version", "4.4", "--json").of("next")

@@ -65,6 +65,16 @@ def test_versions_start_as_predicted(disks: Path, version: str) -> None:
             assert sentence.partition(". ")[0] in str(seen.errors)
 
 
+def test_the_plan_names_every_version_that_starts(disks: Path) -> None:
+    up = [name for name in RELEASES if observed(disks, name).up]
+    assert up
+    for version in set(RELEASES) - set(up):
+        result = kfmt("check", disks / "one", "--kafka-version", version, "--json")
+        assert [step["command"] for step in result.of("next")] == [
+            f"# use Kafka {' or '.join(up)} for this disk"
+        ]
+
+
 def test_4_4_keeps_the_metadata_logs_indexes_preallocated(disks: Path) -> None:
     metadata_log = disks / "one/__cluster_metadata-0"
     sizes = {path.suffix: path.stat().st_size for path in metadata_log.glob("*index")}

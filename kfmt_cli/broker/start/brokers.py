@@ -6,7 +6,7 @@ Source: `kafka.server.KafkaRaftServer.initializeLogDirs`, `kafka.log.LogManager.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kfmt_cli.broker.log_reading.not_files import Access, find_start_files
@@ -43,6 +43,7 @@ from kfmt_cli.broker.version import (
     DEFAULT_PREDICTED_VERSION,
     LAST_ZOOKEEPER_VERSION,
     METADATA_VERSION_FEATURE,
+    KafkaVersion,
     PredictedVersion,
     version_from_feature_level,
 )
@@ -102,7 +103,8 @@ class BrokerDirectories:
             failure for directory in self.directories for failure in directory.early_failures
         ]
         failures += self.directories[0].bootstrap_failures
-        failures += self._version_failures()
+        path = self._metadata_log_name
+        failures += [(path, f"{path}: {problem}") for problem in self.level_problems()]
         if (failure := self._load_failure) is not None:
             name = self._metadata_log_name
             failures.append((name, f"{name}: {failure.message}"))
@@ -110,18 +112,18 @@ class BrokerDirectories:
             failures = [*find_directory_contradictions(self.directories), *failures]
         return failures
 
-    def _version_failures(self) -> Iterator[tuple[str, str]]:
-        """The levels of features with which the version that the user named cannot start: after a
-        failed downgrade or too large a step."""
-        image = self._cluster_image(AFTER_CRASH) if self._has_explicit_version else None
-        if image is None:
-            return
+    def level_problems(self, version: KafkaVersion | None = None) -> list[str]:
+        """Why a version cannot start with the levels of features in the metadata log: after a
+        failed downgrade, or after too large a step. version: by default the one that the user
+        named, if any."""
+        if version is None and self._has_explicit_version:
+            version = self.predicted_version.kafka_version
+        image = None if version is None else self._cluster_image(AFTER_CRASH)
+        if version is None or image is None:
+            return []
         node_ids = {directory.meta_properties.node_id for directory in self.directories}
         is_controller = not image.voter_ids or not image.voter_ids.isdisjoint(node_ids)
-        path = self._metadata_log_name
-        version = self.predicted_version.kafka_version
-        for problem in version.iter_level_problems(image.level_by_feature, is_controller):
-            yield path, f"{path}: {problem}"
+        return list(version.iter_level_problems(image.level_by_feature, is_controller))
 
     @property
     def _load_failure(self) -> LoadFailure | None:

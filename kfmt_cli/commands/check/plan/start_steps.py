@@ -22,6 +22,7 @@ from kfmt_cli.broker.start.directory import LogDirectory
 from kfmt_cli.broker.start.identities import BrokerIdentities, DirectoryIdentity, Situation
 from kfmt_cli.broker.start.known_properties import KnownProperties, iter_needed_properties
 from kfmt_cli.broker.start.unusable_files import FileRole, UnusableFile, iter_unusable_files
+from kfmt_cli.broker.version import KAFKA_VERSIONS
 from kfmt_cli.commands.check.plan.shell_commands import (
     aside_path,
     move_command,
@@ -201,6 +202,18 @@ def _controller_step(
     )
 
 
+def _version_step(broker: BrokerDirectories, name: str, level_problems: list[str]) -> NextStep:
+    """The step for a version that does not support the levels of the cluster's features."""
+    names = [version.name for version in KAFKA_VERSIONS if not broker.level_problems(version)]
+    version_text = f"Kafka {' or '.join(names)}" if names else "the version of Kafka that wrote it"
+    return NextStep(
+        name,
+        f"# use {version_text} for this disk",
+        f"{level_problems[0].partition(':')[0]}; the disk needs no change",
+        mends=frozenset({name}),
+    )
+
+
 def _metadata_log_steps(
     broker: BrokerDirectories, unusable_files: Iterable[UnusableFile]
 ) -> Iterator[NextStep]:
@@ -208,7 +221,13 @@ def _metadata_log_steps(
     first_directory, *other_directories = broker.directories
     path = f"{first_directory.path}/{METADATA_LOG_NAME}"
     name = format_display_name(path)
-    failing_files = {file for file, _ in broker.early_failures()}
+    if level_problems := broker.level_problems():
+        yield _version_step(broker, name, level_problems)
+    failing_files = {
+        file
+        for file, reason in broker.early_failures()
+        if not reason.endswith(tuple(level_problems))
+    }
     is_mended = any(file.listing.path.rstrip("/") == path for file in unusable_files)
     if (name in failing_files or broker.is_metadata_log_failing) and not is_mended:
         yield _controller_step(broker, name, path, frozenset({name}))
