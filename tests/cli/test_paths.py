@@ -90,7 +90,8 @@ def test_a_url_of_the_disk_is_a_path(
         stdin=rows,
         cwd=working_directory,
     )
-    assert (result.code, result.err) == (0, "")
+    assert result.code == 0, result.err
+    assert all(f"{to_directory}/made" in line for line in result.err.splitlines())
     assert list(working_directory.iterdir()) == []
     assert list(to_directory.iterdir()) == [to_directory / "made"]
 

@@ -102,7 +102,8 @@ def terminal() -> Iterator[Terminal]:
 def test_a_session(terminal: Terminal) -> None:
     assert "records" in terminal.type_line(".tables")
     assert "last_offset" in terminal.type_line(".schema batches")
-    assert "no such command: .help" in terminal.type_line(".help")
+    assert ".quit" in terminal.type_line(".help")
+    assert "no such command: .nothing" in terminal.type_line(".nothing")
     assert terminal.type_line("select 'a;", CONTINUATION) == ""
     assert "a;\\nb" in terminal.type_line("b' as text;")
     error = terminal.type_line("select nothing from records;")

@@ -25,6 +25,7 @@ PACKAGE = ROOT / "kfmt_cli"
 ELSEWHERE = {
     "__main__.py": (2, "the null device"),
     "arrow/export/atomic_files.py": (1, "a new file"),
+    "arrow/intermediate_files.py": (1, "a file that the opener has just accepted"),
     "broker/log_reading/consumer.py": (3, "a log that is open"),
     "broker/log_reading/stored_batches.py": (4, "a log that is open"),
     "broker/metadata/metadata_files.py": (2, "a log that is open"),

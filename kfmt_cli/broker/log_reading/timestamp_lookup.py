@@ -1,7 +1,8 @@
 """The offset that a broker answers for a timestamp, by the indexes as they are.
 
 Source: `UnifiedLog.fetchOffsetByTimestamp`, `LogSegment.largestTimestamp`,
-`LogSegment.findOffsetByTimestamp`, `FileRecords.searchForTimestamp`.
+`LogSegment.findOffsetByTimestamp`, `FileRecords.searchForTimestamp`; from 4.4 on, a record of a
+compressed batch that is larger than max.decompressed.message.bytes is an error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import closing
 import numpy as np
 
 from kfmt_cli.broker.log_reading.lookup import OFFSET_COLUMN, TIMESTAMP_COLUMN, search_index
+from kfmt_cli.broker.log_reading.record_size_limit import find_oversized_record
 from kfmt_cli.broker.log_reading.seek import begins_with_undamaged_batch, read_blocks_from
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.directory_listing import file_modified_ms
@@ -28,13 +30,18 @@ _TIME_ENTRY_BYTES = TIME_INDEX_ENTRY.dtype.itemsize
 
 
 def find_offset_for_timestamp(
-    segments: Sequence[Segment], timestamp: int, log_start_offset: int, limit: DecompressionLimit
+    segments: Sequence[Segment],
+    timestamp: int,
+    log_start_offset: int,
+    limit: DecompressionLimit,
+    max_record_bytes: int,
 ) -> int | None:
     """The offset that a broker answers after a clean shutdown, None for no offset.
 
     It searches a single segment: the first whose largest timestamp, by its time index or else by
     the file's time, is not older. A segment without an offset index is recovered: its indexes are
-    right. segments: those with logs, in order. Raises InputError if the answer is an error.
+    right. segments: those with logs, in order. max_record_bytes: max.decompressed.message.bytes of
+    the topic. Raises InputError if the answer is an error.
     """
     for segment in segments:
         is_recovered = OFFSET_INDEX_KIND not in segment.index_by_kind
@@ -48,7 +55,7 @@ def find_offset_for_timestamp(
         if largest_timestamp < timestamp:
             continue
         position = 0 if is_recovered else _search_position(segment, timestamp, log_start_offset)
-        for offset in _iter_offsets(segment, position, timestamp, limit):
+        for offset in _iter_offsets(segment, position, timestamp, limit, max_record_bytes):
             if offset >= log_start_offset:
                 return offset
         return None
@@ -90,7 +97,11 @@ def _search_position(segment: Segment, timestamp: int, log_start_offset: int) ->
 
 
 def _iter_offsets(
-    segment: Segment, position: int, timestamp: int, limit: DecompressionLimit
+    segment: Segment,
+    position: int,
+    timestamp: int,
+    limit: DecompressionLimit,
+    max_record_bytes: int,
 ) -> Iterator[int]:
     """The offsets of records that are not older, from a byte onward; raises InputError at damage
     that a broker meets before."""
@@ -102,14 +113,22 @@ def _iter_offsets(
         batches = block.batches
         for i in np.flatnonzero(batches.max_timestamp >= timestamp).tolist():
             if batches.has_timestamp[i]:
-                yield from _iter_batch_offsets(block, i, timestamp, limit)
+                batch_run = slice_block(block, i, i + 1)
+                yield from _iter_batch_offsets(batch_run, timestamp, limit, max_record_bytes)
         if block.findings:
             raise InputError(str(block.findings[0].message))
 
 
 def _iter_batch_offsets(
-    block: Block, batch_index: int, timestamp: int, limit: DecompressionLimit
+    batch: Block, timestamp: int, limit: DecompressionLimit, max_record_bytes: int
 ) -> Iterator[int]:
-    for batch_run in split_runs(slice_block(block, batch_index, batch_index + 1)):
-        rows = read_complete_records(batch_run, limit).rows
-        yield from rows.offset[rows.timestamp >= timestamp].tolist()
+    for batch_run in split_runs(batch):
+        records = read_complete_records(batch_run, limit)
+        oversized_record = find_oversized_record(batch_run, records, max_record_bytes)
+        rows = records.rows
+        is_found = rows.timestamp >= timestamp
+        if oversized_record is not None:
+            is_found[oversized_record.row :] = False
+        yield from rows.offset[is_found].tolist()
+        if oversized_record is not None:
+            raise InputError(f"from Kafka 4.4 on, {oversized_record.reason}")

@@ -18,6 +18,7 @@ from kfmt_cli.broker.log_cleaner import (
     retained_record_mask,
 )
 from kfmt_cli.broker.log_reading.offset_map import OffsetMap
+from kfmt_cli.broker.log_reading.record_size_limit import find_oversized_record
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.broker.topic_settings import TopicSettings
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
@@ -56,17 +57,6 @@ class CleanerLogFacts:
         self.log_end_offset = max(self.log_end_offset, end_offset)
 
 
-def _record_sizes(batch_run: Block, records: RecordColumns) -> IntArray:
-    """The size of each record as a broker limits it: without its length or, in a wrapper, without
-    its offset and size."""
-    rows, magics = records.rows, batch_run.batches.magic[records.batch_of_row]
-    payload_sizes = rows.key_size.clip(0) + rows.value_size.clip(0)
-    sizes: IntArray = np.where(
-        magics == 2, rows.length, payload_sizes + np.where(magics == 1, 22, 14)
-    )
-    return sizes
-
-
 @dataclass(slots=True)
 class CleaningSimulation:
     """A dry run of cleaning one partition."""
@@ -93,11 +83,7 @@ class CleaningSimulation:
 
     def find_oversized_record_reason(self) -> str | None:
         """Why the cleaner fails on a record that is larger than the topic's settings allow; None if
-        it does not.
-
-        Source: `org.apache.kafka.storage.internals.log.Cleaner` of 4.4, which limits only records
-        of compressed batches.
-        """
+        it does not."""
         limit = self.settings.max_decompressed_message_bytes
         if limit == TopicSettings().max_decompressed_message_bytes:
             return None
@@ -105,14 +91,9 @@ class CleaningSimulation:
             if file.base_offset_or_zero >= self.dirty_range.first_uncleanable_offset:
                 break
             for batch_run, records in self._iter_record_runs(file):
-                is_compressed = batch_run.batches.compression[records.batch_of_row] != 0
-                sizes = _record_sizes(batch_run, records)
-                rows = np.flatnonzero(is_compressed & (sizes > limit))
-                if len(rows):
-                    offset, size = records.rows.offset[rows[0]], sizes[rows[0]]
+                if oversized_record := find_oversized_record(batch_run, records, limit):
                     return (
-                        f"max.decompressed.message.bytes is {limit} and the record at offset "
-                        f"{offset} has {size} bytes: from Kafka 4.4 on, the cleaner fails and "
+                        f"{oversized_record.reason}: from Kafka 4.4 on, the cleaner fails and "
                         "removes nothing"
                     )
         return None

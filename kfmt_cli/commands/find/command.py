@@ -23,9 +23,10 @@ from kfmt_cli.commands.each_partition import LogStartReporter, iter_log_blocks, 
 from kfmt_cli.commands.find.options import FindOptions
 from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.commands.replica_logs import SelectedReplicas, select_log_replicas
+from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.directory_listing import format_no_logs_message
-from kfmt_cli.disk.file_names import log_partition_directory, path_identity
+from kfmt_cli.disk.file_names import log_partition_directory, parse_topic_partition, path_identity
 from kfmt_cli.disk.input_paths import InputPath, resolve_paths
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import ExitCode, InputError
@@ -57,6 +58,7 @@ class FindCommand:
     _finding_collector: FindingCollector = field(init=False)
     """Findings of the segment that is searched."""
     _log_starts: LogStartReporter = field(init=False)
+    _settings_resolver: TopicSettingsResolver = field(default_factory=TopicSettingsResolver)
     _matched_offset: object = None
     """The offset found for the timestamp in this partition."""
 
@@ -147,23 +149,27 @@ class FindCommand:
         log = segments[0].required_log
         if any(segment.is_explicit for segment in segments):
             return
+        directory = log_partition_directory(log.path)
+        topic, _ = parse_topic_partition(directory.name)
+        settings = self._settings_resolver.topic_settings(topic, directory.parent)
         try:
             offset = find_offset_for_timestamp(
                 segments,
                 timestamp,
-                self._log_starts.log_start_offset(log_partition_directory(log.path)),
+                self._log_starts.log_start_offset(directory),
                 self.options.decompression_limit,
+                settings.max_decompressed_message_bytes,
             )
         except InputError as error:
             answer = f"an error: {error}"
         else:
             if offset == self._matched_offset:
                 return
-            answer = "no offset" if offset is None else f"offset {offset}"
-        directory = log.name.rpartition("/")[0] or "."
+            offset_text = "no offset" if offset is None else f"offset {offset}"
+            answer = f"{offset_text}, by its indexes and its log start offset; see kfmt index-check"
+        display_name = log.name.rpartition("/")[0] or "."
         message = (
-            f"{directory}: after a clean shutdown, a broker answers {answer} for this timestamp, "
-            "by its indexes and its log start offset; see kfmt index-check"
+            f"{display_name}: after a clean shutdown, a broker answers this timestamp with {answer}"
         )
         self.run.sink.write_to_stderr(f"{escape_unprintable(message)}\n")
 
