@@ -84,6 +84,18 @@ def test_sync_removes_nothing_of_a_partition_that_was_not_read(tmp_path: Path) -
     assert manifest_rows(to) == file_rows(to) == rows((0, 80))
 
 
+def test_rows_between_segments_that_were_read_stay(tmp_path: Path) -> None:
+    """The segment that has them cannot be read: no cleaner has removed them."""
+    to, directory = tmp_path / "to", tmp_path / "in/orders-0"
+    for base_offset in (0, 40, 80):
+        write_log(directory, base_offset, 2)
+    export(to, tmp_path / "in")
+    break_disk(directory / f"{40:020}.log")
+    for mode in ("append", "sync"):
+        assert export(to, tmp_path / "in", mode=mode).unreadable_inputs
+        assert manifest_rows(to) == file_rows(to) == rows((0, 120)), mode
+
+
 @pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
 def test_rows_of_a_branch_that_is_no_longer_there_are_removed(format_: str, tmp_path: Path) -> None:
     """An unclean leader truncated the log in segment 0; later segments are deleted."""

@@ -121,8 +121,9 @@ class InputObservations:
         if result.offsets[0] is None:
             return []
         covered_intervals: OffsetIntervals = []
+        is_read = self.is_partition_read(result.input)  # else a gap may be a segment that is there
         for _, log in self._iter_logs(result.input):
-            if log.is_complete and log.row_intervals:
+            if is_read and log.is_complete and log.row_intervals:
                 last_offset = max(last for _, last in log.row_intervals)
                 covered_intervals.append((log.first_base_offset, last_offset))
             else:
