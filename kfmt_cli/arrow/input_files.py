@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 
 from kfmt_cli.arrow.tiered_logs import (
     ManifestCache,
     ManifestVersion,
     open_tiered_source,
     parse_object_prefix,
+    tiered_log_contents,
     with_log_size,
 )
 from kfmt_cli.arrow.topic_ids import TopicIdCache, find_known_topic_id
+from kfmt_cli.broker.cluster.replica_contents import ReplicaLogContents
 from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetIntervals,
     merge_intervals,
     subtract_intervals,
 )
-from kfmt_cli.broker.transactions.evidence import MAX_OFFSET
 from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE, compressed_suffix
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, group_small_items, map_ordered
 from kfmt_cli.core.stored_source import StoredSource
@@ -78,6 +80,7 @@ def list_input_files(
     """
     version_by_object_prefix: dict[str, ManifestVersion] = {}
     manifest_cache = manifest_cache or ManifestCache()
+    tiered_contents: dict[str, ReplicaLogContents] = {}
     all_splits = topic_splits = FileSplits(
         _iter_input_files(
             request, version_by_object_prefix, report_skipped, list_files or iter_files
@@ -85,7 +88,9 @@ def list_input_files(
     )
     if version_by_object_prefix or request.topics:
         topic_splits = FileSplits(
-            _iter_topic_files(request, all_splits, version_by_object_prefix, manifest_cache)
+            _iter_topic_files(
+                request, all_splits, version_by_object_prefix, manifest_cache, tiered_contents
+            )
         )
     manifest_cache.drop_unlisted_manifests(version_by_object_prefix)
     if require_topics and request.topics:
@@ -98,7 +103,11 @@ def list_input_files(
     if request.reads_all_replicas:
         return input_splits
     return select_replica_splits(
-        input_splits, request, partial(find_known_topic_id, TopicIdCache()), report_skipped
+        input_splits,
+        request,
+        partial(find_known_topic_id, TopicIdCache()),
+        report_skipped,
+        tiered_contents,
     ).sorted_unique()
 
 
@@ -240,62 +249,45 @@ def _iter_topic_files(
     all_splits: FileSplits,
     version_by_object_prefix: Mapping[str, ManifestVersion],
     manifest_cache: ManifestCache,
+    tiered_contents: dict[str, ReplicaLogContents],
 ) -> Iterator[FileSplit]:
     """The files of the requested topics.
 
-    The size of a segment in tiered storage comes from its manifest. Its offsets that the
-    partition's local logs, or earlier segments, contain are not read from it.
+    The size of a segment in tiered storage comes from its manifest. Its offsets that other such
+    segments have, those of the latest leader first, are not read from it. tiered_contents: receives
+    the contents of segments in tiered storage whose partitions also have local logs, by path.
     """
-    local_logs: dict[object, dict[str, FileSplit]] = {}
+    local_partitions: set[object] = set()
     for split in all_splits:
         if parse_object_prefix(split.path) in version_by_object_prefix:
             continue
         if split.read_error or request.includes_topic(file_topic_partition(split.path)[0]):
             yield split
             if split.kind is LOG_KIND and split.base_offset is not None:
-                first_logs = local_logs.setdefault(split.topic_partition, {})
-                first_log = first_logs.setdefault(split.directory, split)
-                if split.base_offset_or_zero < first_log.base_offset_or_zero:
-                    first_logs[split.directory] = split
+                local_partitions.add(split.topic_partition)
     tiered_splits = all_splits.select_where(
         lambda split: parse_object_prefix(split.path) in version_by_object_prefix
     )
     resolve_split = partial(
         _resolve_tiered_split, request, version_by_object_prefix, manifest_cache
     )
-    find_topic_id = partial(find_known_topic_id, TopicIdCache())
-    read_intervals_by_partition: dict[object, OffsetIntervals] = {}
-    for split, last_offset in map_ordered(resolve_split, tiered_splits, MAX_CONNECTIONS):
-        if split.read_error:
-            yield split
-        elif request.includes_topic(split.topic_partition[0]):
-            read_intervals = read_intervals_by_partition.get(split.topic_id_partition)
-            if read_intervals is None:
-                local_first_logs = local_logs.get(split.topic_partition, {}).values()
-                read_intervals = _find_local_interval(split, local_first_logs, find_topic_id)
-            own_interval = split.base_offset_or_zero, last_offset
-            remaining_intervals = subtract_intervals([own_interval], read_intervals)
-            read_intervals_by_partition[split.topic_id_partition] = merge_intervals(
-                [*read_intervals, own_interval]
-            )
-            if remaining_intervals == [own_interval]:
+    resolved_splits = map_ordered(resolve_split, tiered_splits, MAX_CONNECTIONS)
+    read_intervals_by_partition: dict[object, OffsetIntervals] = defaultdict(list)
+    for partition, segments in groupby(resolved_splits, lambda pair: pair[0].topic_id_partition):
+        read_intervals = read_intervals_by_partition[partition]
+        for split, contents in sorted(segments, key=lambda pair: -pair[1].latest_epoch):
+            if split.read_error:
                 yield split
-            elif remaining_intervals:
-                yield replace(split, offset_intervals=tuple(remaining_intervals))
-
-
-def _find_local_interval(
-    tiered_split: FileSplit,
-    first_logs: Iterable[FileSplit],
-    find_topic_id: Callable[[FileSplit], str | None],
-) -> OffsetIntervals:
-    """The offsets that the local logs of the partition of a segment in tiered storage have: from
-    their first offset on. first_logs: the first log in each directory of a topic and partition."""
-    topic_ids = None, tiered_split.topic_id_partition and tiered_split.topic_id_partition[2]
-    first_offsets = [
-        log.base_offset_or_zero for log in first_logs if find_topic_id(log) in topic_ids
-    ]
-    return [(min(first_offsets), MAX_OFFSET)] if first_offsets else []
+                continue
+            own_intervals = contents.undamaged_intervals
+            remaining_intervals = subtract_intervals(own_intervals, read_intervals)
+            if remaining_intervals and request.includes_topic(split.topic_partition[0]):
+                if split.topic_partition in local_partitions:
+                    tiered_contents[split.path] = contents.restrict_to(remaining_intervals)
+                is_complete = remaining_intervals == own_intervals
+                offset_intervals = () if is_complete else tuple(remaining_intervals)
+                yield replace(split, offset_intervals=offset_intervals)
+            read_intervals[:] = merge_intervals([*read_intervals, *own_intervals])
 
 
 def _resolve_tiered_split(
@@ -303,18 +295,18 @@ def _resolve_tiered_split(
     version_by_object_prefix: Mapping[str, ManifestVersion],
     manifest_cache: ManifestCache,
     split: FileSplit,
-) -> tuple[FileSplit, int]:
+) -> tuple[FileSplit, ReplicaLogContents]:
     """A segment in tiered storage with the original size of its log, or with the reason that it
-    cannot be read; and its last offset."""
+    cannot be read; and its contents."""
     object_prefix = split.path.removesuffix(LOG_KIND.suffix)
     try:
         contents = manifest_cache.read_contents(
             object_prefix, version_by_object_prefix[object_prefix]
         )
-        return with_log_size(request, split, contents), contents[2]
+        return with_log_size(request, split, contents), tiered_log_contents(split, contents)
     except InputError as error:
         unreadable = replace(split, kind=UNKNOWN_KIND, read_error=str(error), is_tiered=True)
-        return unreadable, split.base_offset_or_zero
+        return unreadable, ReplicaLogContents(split.path, split.base_offset_or_zero)
 
 
 def mount_split_files(

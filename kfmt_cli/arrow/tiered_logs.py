@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kfmt_cli.broker.cluster.replica_contents import ReplicaLogContents
 from kfmt_cli.core.source import FileSource, Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.urls import is_local
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 
 MAX_CHUNKING_BYTES = 4 << 10  # of an encoded chunking; a segment of 1 GiB has 300 to 1,500
 
+EpochStart = tuple[int, int]
+"""A leader epoch and its first offset."""
 ManifestVersion = tuple[int, int]
 """A manifest's size and modification time in a listing; a time of 0 is unknown."""
-ManifestContents = tuple[tuple[str, int, str], bytes, int]
-"""A manifest's topic, partition and topic id, its encoded chunking, and its last offset."""
+ManifestContents = tuple[tuple[str, int, str], bytes, int, tuple[EpochStart, ...]]
+"""A manifest's topic, partition and topic id, its encoded chunking, its last offset, and the first
+offset of each leader epoch."""
 
 
 @dataclass(slots=True)
@@ -68,10 +72,12 @@ def _read_manifest_contents(object_prefix: str, listed_size: int | None) -> Mani
         manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
     )
     topic_partition = topic_id_partition.topic_partition
+    first_offset_by_epoch = manifest.remote_log_segment_metadata.segment_leader_epochs or {}
     return (
         (topic_partition.topic, topic_partition.partition, topic_id_partition.topic_id),
         manifest.chunk_encoding.to_bytes(),
         manifest.remote_log_segment_metadata.end_offset,
+        tuple(sorted(first_offset_by_epoch.items())),
     )
 
 
@@ -102,7 +108,7 @@ def load_tiered_log(
 
 def with_log_size(request: ReadRequest, split: FileSplit, contents: ManifestContents) -> FileSplit:
     """A split with the original size of its segment's log; raises InputError."""
-    topic_id_partition, encoded_chunking, _ = contents
+    topic_id_partition, encoded_chunking = contents[:2]
     log_bytes = load_tiered_log(request, split.path, split.file_size, encoded_chunking).size
     return FileSplit(
         *(split.path, split.kind, split.base_offset, log_bytes, split.modified_ns, 0, log_bytes),
@@ -110,6 +116,22 @@ def with_log_size(request: ReadRequest, split: FileSplit, contents: ManifestCont
         object_size=split.file_size,
         topic_id_partition=topic_id_partition,
         encoded_chunking=encoded_chunking if len(encoded_chunking) <= MAX_CHUNKING_BYTES else b"",
+    )
+
+
+def tiered_log_contents(split: FileSplit, contents: ManifestContents) -> ReplicaLogContents:
+    """The offsets and leader epochs of a segment, from its manifest."""
+    last_offset, epoch_starts = contents[2:]
+    next_offsets = [first_offset for _, first_offset in epoch_starts[1:]] + [last_offset + 1]
+    return ReplicaLogContents(
+        split.path,
+        split.base_offset_or_zero,
+        [(split.base_offset_or_zero, last_offset)],
+        epoch_intervals=[
+            (epoch, first_offset, next_offset - 1)
+            for (epoch, first_offset), next_offset in zip(epoch_starts, next_offsets, strict=True)
+            if first_offset < next_offset
+        ],
     )
 
 

@@ -131,6 +131,8 @@ class RemoteLogSegmentMetadata(_ManifestStruct):
     remote_log_segment_id: RemoteLogSegmentId
     start_offset: int
     end_offset: int
+    segment_leader_epochs: dict[int, int] | None = None
+    """The first offset of each leader epoch."""
 
 
 class ChunkEncoding(msgspec.Struct, frozen=True):

@@ -9,16 +9,18 @@ from hashlib import sha256
 from pathlib import PurePath
 
 from kfmt_cli.broker.cluster.replica_choice import (
+    MAX_OFFSET,
     ReplicaChoice,
     choose_replicas,
     group_replicas,
 )
 from kfmt_cli.broker.cluster.replica_contents import (
     ReplicaContents,
+    ReplicaLogContents,
     read_checkpoint_entries,
     read_log_contents,
 )
-from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals
+from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals, subtract_intervals
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import (
     format_display_name,
@@ -41,6 +43,7 @@ from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.render.style import format_count
 
 TopicAndPartition = tuple[str, int]
+NO_TIERED_CONTENTS: Mapping[str, ReplicaLogContents] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class ReplicaFiles:
     directory: str
     topic_id: str | None
     logs: Sequence[tuple[InputFile, int]]
+    contents: Sequence[ReplicaLogContents] = ()
+    """The contents of the logs of a replica in tiered storage, from manifests; empty for others."""
 
 
 @dataclass(slots=True)
@@ -94,7 +99,10 @@ def choose_logs(
 ) -> list[ReplicaChoice]:
     """Read directories with the same topic and partition, and choose what is read of each; a choice
     for each partition that they turn out to be. jobs: processes that read the logs."""
-    logs = [log for replica in replicas for log in replica.logs]
+    log_ahead = _choose_log_ahead(replicas)
+    if log_ahead is not None:
+        return [log_ahead]
+    logs = [log for replica in replicas if not replica.contents for log in replica.logs]
     if all(is_local(file.path) or MOUNTS.find_tree_and_subpath(file.path) for file, _ in logs):
         n_processes = useful_process_count(jobs, sum(log_bytes for _, log_bytes in logs))
         contents = iter(list(map_in_processes(read_log_contents, logs, n_processes)))
@@ -104,12 +112,37 @@ def choose_logs(
         ReplicaContents(
             replica.directory,
             replica.topic_id,
-            [next(contents) for _ in replica.logs],
-            read_checkpoint_entries(replica.directory),
+            replica.contents or [next(contents) for _ in replica.logs],
+            () if replica.contents else read_checkpoint_entries(replica.directory),
         )
         for replica in replicas
     ]
     return [choose_replicas(group) for group in group_replicas(topic, replica_contents)]
+
+
+def _choose_log_ahead(replicas: Sequence[ReplicaFiles]) -> ReplicaChoice | None:
+    """The choice, without reading any log, for a local log that is ahead of the segments in tiered
+    storage, as a leader's is: they only have its deleted beginning. None for other replicas."""
+    if len(replicas) != 2 or sum(bool(replica.contents) for replica in replicas) != 1:
+        return None
+    local, tiered = sorted(replicas, key=lambda replica: bool(replica.contents))
+    tiered_contents = ReplicaContents(tiered.directory, tiered.topic_id, tiered.contents)
+    local_epochs = [epoch for epoch, _ in read_checkpoint_entries(local.directory)]
+    if (
+        local.topic_id != tiered.topic_id
+        or tiered_contents.end_offset > local.logs[-1][0].base_offset_or_zero
+        or tiered_contents.latest_epoch > max(local_epochs, default=-1)
+    ):
+        return None
+    choice = ReplicaChoice(ReplicaContents(local.directory, local.topic_id))
+    choice.intervals_by_path |= {log.path: None for log, _ in local.logs}
+    local_intervals = [(local.logs[0][0].base_offset_or_zero, MAX_OFFSET)]
+    for log in tiered.contents:
+        intervals = subtract_intervals(log.undamaged_intervals, local_intervals)
+        if intervals:
+            is_complete = intervals == log.undamaged_intervals
+            choice.intervals_by_path[log.path] = None if is_complete else intervals
+    return choice
 
 
 def select_replicas(
@@ -139,11 +172,13 @@ def select_replica_splits(
     request: ReadRequest,
     find_topic_id: Callable[[FileSplit], str | None],
     report: Callable[[str], None] | None = None,
+    tiered_contents: Mapping[str, ReplicaLogContents] = NO_TIERED_CONTENTS,
 ) -> FileSplits:
     """The splits of entire files without those whose records are read from other replicas. Of equal
     replicas, one under an earlier path of the request is read.
 
     find_topic_id: returns the topic id of a split. report: receives messages about replicas.
+    tiered_contents: the contents of segments in tiered storage that may be in local logs, by path.
     """
     roots = list(map(path_in_listings, request.paths))
 
@@ -155,7 +190,9 @@ def select_replica_splits(
 
     replicas_by_partition = [
         (topic_partition, sorted(replicas, key=path_index))
-        for topic_partition, replicas in _find_replicated_partitions(splits, find_topic_id)
+        for topic_partition, replicas in _find_replicated_partitions(
+            splits, find_topic_id, tiered_contents
+        )
     ]
     selection = select_replicas(replicas_by_partition, request.parallelism)
     if report is not None:
@@ -175,39 +212,56 @@ def find_directory_identity(log_path: str) -> str:
 
 
 def _find_replicated_partitions(
-    splits: FileSplits, find_topic_id: Callable[[FileSplit], str | None]
+    splits: FileSplits,
+    find_topic_id: Callable[[FileSplit], str | None],
+    tiered_contents: Mapping[str, ReplicaLogContents],
 ) -> Iterator[tuple[TopicAndPartition, list[ReplicaFiles]]]:
-    """The partitions that have logs in several directories."""
-    directories_by_partition: dict[TopicAndPartition, dict[str, list[FileSplit]]]
-    directories_by_partition = defaultdict(lambda: defaultdict(list))
+    """The partitions that have logs in several directories, or in tiered storage too."""
+    logs_by_partition: dict[TopicAndPartition, dict[str | None, list[FileSplit]]]
+    logs_by_partition = defaultdict(lambda: defaultdict(list))
     for split in splits:
         topic, partition = split.topic_partition
         if (
             (topic is not None and partition is not None)
             and (split.kind is LOG_KIND and split.base_offset is not None)
-            and not (split.is_tiered or split.read_error)
+            and not split.read_error
+            and (not split.is_tiered or split.path in tiered_contents)
         ):
-            directory_identity = find_directory_identity(split.path)
-            directories_by_partition[topic, partition][directory_identity].append(split)
-    for topic_partition, splits_by_directory in directories_by_partition.items():
-        if len(splits_by_directory) > 1:
+            replica_key = (
+                find_topic_id(split) if split.is_tiered else find_directory_identity(split.path)
+            )
+            logs_by_partition[topic, partition][replica_key].append(split)
+    for topic_partition, logs_by_replica in logs_by_partition.items():
+        if len(logs_by_replica) > 1:
+            tiered_ids = {
+                find_topic_id(logs[0]) for logs in logs_by_replica.values() if logs[0].is_tiered
+            }
+            # Tiered storage needs topic ids: a local log without one is of the same topic.
+            default_id = tiered_ids.pop() if len(tiered_ids) == 1 else None
             yield (
                 topic_partition,
                 [
-                    ReplicaFiles(
-                        logs[0].directory,
-                        find_topic_id(logs[0]),
-                        [
-                            (
-                                InputFile(log.path, log.path, log.kind, log.base_offset),
-                                log.file_size,
-                            )
-                            for log in sorted(logs, key=lambda log: log.base_offset_or_zero)
-                        ],
-                    )
-                    for logs in splits_by_directory.values()
+                    _replica_files(logs, find_topic_id(logs[0]) or default_id, tiered_contents)
+                    for logs in logs_by_replica.values()
                 ],
             )
+
+
+def _replica_files(
+    logs: Sequence[FileSplit],
+    topic_id: str | None,
+    tiered_contents: Mapping[str, ReplicaLogContents],
+) -> ReplicaFiles:
+    sorted_logs = sorted(logs, key=lambda log: log.base_offset_or_zero)
+    return ReplicaFiles(
+        logs[0].directory,
+        topic_id,
+        [
+            (InputFile(log.path, log.path, log.kind, log.base_offset), log.file_size)
+            for log in sorted_logs
+        ],
+        [tiered_contents[log.path] for log in sorted_logs if log.is_tiered],
+    )
 
 
 def _iter_selected_splits(splits: FileSplits, selection: ReplicaSelection) -> Iterator[FileSplit]:

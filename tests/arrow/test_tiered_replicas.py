@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.execution.test_replica_splits import read_rows
-from tests.support.samples import TXN
+from tests.execution.test_replica_splits import Row, read_rows
+from tests.support.samples import ORDERS, TXN
 from tests.support.segments import positions
 from tools.kafka import ROOT
 
@@ -16,6 +19,9 @@ pytest.importorskip("pyarrow")
 
 AIVEN = ROOT / "tests/kept/aiven-1.0.0"
 TOPIC = frozenset(["txn"])
+ORDERS_TOPIC = frozenset(["orders"])
+ORDERS_ID = "dBTOQbxTTHCRU6Dj2tWbDQ"  # of the bucket
+N_TIERED = 1440  # records of orders in the bucket
 
 
 @pytest.fixture
@@ -65,3 +71,127 @@ def test_the_topic_id_of_local_tiered_storage_is_in_its_name(tmp_path: Path) -> 
     directory.mkdir()
     shutil.copy(TXN, directory / f"{0:020}.log")
     assert {row[0] for row in read_rows(tmp_path)} == {"AAAAAAAAAAAAAAAAAAAAAQ"}
+
+
+def set_epoch(data: bytes, epoch: int, from_offset: int = 0) -> bytes:
+    """A log with another leader epoch from an offset on; no checksum covers it."""
+    changed = bytearray(data)
+    for start, _ in pairwise([*positions(data), len(data)]):
+        if first_offset_at(data, start) >= from_offset:
+            changed[start + 12 : start + 16] = epoch.to_bytes(4, "big")
+    return bytes(changed)
+
+
+def write_local_log(
+    directory: Path, *base_offsets: int, epoch: int = 0, from_offset: int = 0
+) -> None:
+    """Write segments of orders, with the topic id of the bucket."""
+    directory.mkdir(parents=True)
+    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {ORDERS_ID}\n")
+    for base_offset in base_offsets:
+        data = (ORDERS.parent / f"{base_offset:020}.log").read_bytes()
+        (directory / f"{base_offset:020}.log").write_bytes(set_epoch(data, epoch, from_offset))
+    lines = ["0", "1", "0 0"] if not epoch else ["0", "2", "0 0", f"{epoch} {from_offset}"]
+    (directory / "leader-epoch-checkpoint").write_text("\n".join([*lines, ""]))
+
+
+def rows_of(*ranges: tuple[int, int, int]) -> Counter[Row]:
+    return Counter(
+        (ORDERS_ID, 0, offset, epoch)
+        for first, end, epoch in ranges
+        for offset in range(first, end)
+    )
+
+
+def test_a_local_log_that_ends_before_the_tiered_one(bucket: Path, tmp_path: Path) -> None:
+    """The disk of a follower that was dead for a while."""
+    write_local_log(tmp_path / "disk/orders-0", 240, 480)
+    paths = bucket, tmp_path / "disk"
+    assert read_rows(*paths, topics=ORDERS_TOPIC) == rows_of((0, N_TIERED, 0))
+    assert read_rows(*reversed(paths), topics=ORDERS_TOPIC) == rows_of((0, N_TIERED, 0))
+    (tmp_path / "disk/orders-0/partition.metadata").unlink()
+    assert Counter(row[2] for row in read_rows(*paths, topics=ORDERS_TOPIC).elements()) == Counter(
+        range(N_TIERED)
+    )
+
+
+def test_a_local_log_of_a_later_leader_than_the_tiered_one(bucket: Path, tmp_path: Path) -> None:
+    write_local_log(tmp_path / "disk/orders-0", 240, 480, epoch=1, from_offset=600)
+    messages: list[str] = []
+    rows = read_rows(bucket, tmp_path / "disk", topics=ORDERS_TOPIC, messages=messages)
+    assert rows == rows_of((0, 600, 0), (600, 720, 1))
+    assert any("diverges at offset 600" in message for message in messages)
+
+
+def write_tiered_log(
+    bucket: Path, base_offset: int, upload: str, *, epoch: int = 0, from_offset: int = 0
+) -> None:
+    """Write a segment of orders and its manifest, with an epoch from an offset on, else epoch 0.
+    upload: one character of the segment's id."""
+    data = (ORDERS.parent / f"{base_offset:020}.log").read_bytes()
+    end_offset = base_offset + 239
+    starts = {0: 0, epoch: from_offset} if from_offset <= end_offset else {0: 0}
+    epochs = {
+        str(number): max(start, base_offset)
+        for number, start in starts.items()
+        if number == max(starts) or base_offset < from_offset
+    }
+    partition = {"topicId": ORDERS_ID, "topicPartition": {"topic": "orders", "partition": 0}}
+    manifest = {
+        "version": "1",
+        "chunkIndex": {
+            "type": "fixed",
+            "originalChunkSize": 1 << 20,
+            "originalFileSize": len(data),
+            "transformedChunkSize": 1 << 20,
+            "finalTransformedChunkSize": len(data),
+        },
+        "segmentIndexes": {},
+        "compression": False,
+        "remoteLogSegmentMetadata": {
+            "remoteLogSegmentId": {"topicIdPartition": partition, "id": upload * 22},
+            "startOffset": base_offset,
+            "endOffset": end_offset,
+            "segmentLeaderEpochs": epochs,
+        },
+    }
+    directory = bucket / f"orders-{ORDERS_ID}/0"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{base_offset:020}-{upload * 22}"
+    path.with_suffix(".log").write_bytes(set_epoch(data, epoch, from_offset))
+    path.with_suffix(".rsm-manifest").write_text(json.dumps(manifest))
+
+
+def test_a_tiered_log_of_a_later_leader_than_the_local_one(tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    for base_offset in range(0, N_TIERED, 240):
+        write_tiered_log(bucket, base_offset, "A", epoch=2, from_offset=800)
+    assert read_rows(bucket, topics=ORDERS_TOPIC) == rows_of((0, 800, 0), (800, N_TIERED, 2))
+    write_local_log(tmp_path / "disk/orders-0", *range(240, 1441, 240))
+    rows = read_rows(bucket, tmp_path / "disk", topics=ORDERS_TOPIC)
+    assert rows == rows_of((0, 800, 0), (800, N_TIERED, 2))
+
+
+def test_of_two_uploads_that_of_the_later_leader_is_read(tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    for base_offset in range(0, 720, 240):
+        write_tiered_log(bucket, base_offset, "A")
+        write_tiered_log(bucket, base_offset, "B", epoch=1, from_offset=600)
+    rows = read_rows(bucket, topics=ORDERS_TOPIC)
+    assert rows == rows_of((0, 600, 0), (600, 720, 1))
+
+
+def test_a_local_log_that_is_ahead_is_not_read_to_compare(
+    bucket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_local_log(tmp_path / "disk/orders-0", *range(480, 1441, 240))
+    with monkeypatch.context() as patch:
+        patch.setattr("kfmt_cli.execution.replica_splits.read_log_contents", None)
+        rows = read_rows(bucket, tmp_path / "disk", topics=ORDERS_TOPIC)
+    assert rows == rows_of((0, 1500, 0))
+
+
+def test_all_replicas_are_the_local_and_the_tiered_one(bucket: Path, tmp_path: Path) -> None:
+    write_local_log(tmp_path / "disk/orders-0", 240)
+    rows = read_rows(bucket, tmp_path / "disk", topics=ORDERS_TOPIC, reads_all_replicas=True)
+    assert rows == rows_of((0, N_TIERED, 0), (240, 480, 0))

@@ -11,6 +11,7 @@ import numpy as np
 
 from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetIntervals,
+    intersect_intervals,
     merge_intervals,
     read_log_offsets,
     subtract_intervals,
@@ -53,6 +54,24 @@ class ReplicaLogContents:
     """Whether offsets are missing between undamaged neighbours, as after compaction."""
     read_error: str | None = None
     """Why the log cannot be read to its end."""
+
+    @property
+    def latest_epoch(self) -> int:
+        """The latest leader epoch; -1 if there is none."""
+        return max((epoch for epoch, _, _ in self.epoch_intervals), default=-1)
+
+    def restrict_to(self, intervals: OffsetIntervals) -> ReplicaLogContents:
+        """The undamaged batches within intervals."""
+        return ReplicaLogContents(
+            self.path,
+            self.base_offset,
+            intersect_intervals(self.undamaged_intervals, intervals),
+            epoch_intervals=[
+                (epoch, first, last)
+                for epoch, *offsets in self.epoch_intervals
+                for first, last in intersect_intervals([(offsets[0], offsets[1])], intervals)
+            ],
+        )
 
 
 def read_log_contents(file_and_size: tuple[InputFile, int]) -> ReplicaLogContents:

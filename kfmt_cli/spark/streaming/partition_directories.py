@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from kfmt_cli.core.urls import format_display_name, is_path_or_subpath, path_in_listings
+from kfmt_cli.disk.file_names import parse_directory_topic_id
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.execution.file_split import FileSplit
 
@@ -114,24 +115,42 @@ def group_partitions(
 
 def _partition_directories(segment_lists: list[list[FileSplit]]) -> tuple[PartitionDirectory, ...]:
     """The copies of a partition, from the segments in each of its directories."""
-    tiered_lists = [segments for segments in segment_lists if segments[0].is_tiered]
-    local_lists = [segments for segments in segment_lists if not segments[0].is_tiered]
+    tiered_lists = list(filter(_is_in_tiered_storage, segment_lists))
+    local_lists = [segments for segments in segment_lists if not _is_in_tiered_storage(segments)]
     if not tiered_lists or not local_lists:
-        return tuple(
-            PartitionDirectory(segments[0].directory, tuple(segments)) for segments in segment_lists
-        )
-    return tuple(
-        PartitionDirectory(
-            segments[0].directory,
-            (
-                *tiered_segments[
-                    : bisect_left(
-                        tiered_segments, segments[0].base_offset_or_zero, key=GET_BASE_OFFSET
-                    )
-                ],
-                *segments,
-            ),
-        )
-        for segments in local_lists
-        for tiered_segments in tiered_lists
+        return tuple(map(_create_directory, segment_lists))
+    # A local log may also be an old one, which ends before the segments in tiered storage.
+    last_base_offset = max(segments[-1].base_offset_or_zero for segments in local_lists)
+    newer_tiered_lists = [
+        segments
+        for segments in tiered_lists
+        if segments[-1].base_offset_or_zero >= last_base_offset
+    ]
+    return (
+        *(
+            PartitionDirectory(
+                segments[0].directory,
+                (
+                    *tiered_segments[
+                        : bisect_left(
+                            tiered_segments, segments[0].base_offset_or_zero, key=GET_BASE_OFFSET
+                        )
+                    ],
+                    *segments,
+                ),
+            )
+            for segments in local_lists
+            for tiered_segments in tiered_lists
+        ),
+        *map(_create_directory, newer_tiered_lists),
     )
+
+
+def _create_directory(segments: list[FileSplit]) -> PartitionDirectory:
+    return PartitionDirectory(segments[0].directory, tuple(segments))
+
+
+def _is_in_tiered_storage(segments: Sequence[FileSplit]) -> bool:
+    """Whether the segments of a directory are in tiered storage, Kafka's LocalTieredStorage too."""
+    directory_name = segments[0].directory.rpartition("/")[2]
+    return segments[0].is_tiered or parse_directory_topic_id(directory_name) is not None

@@ -20,7 +20,7 @@ from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.core.urls import absolute_path, is_local, strip_file_scheme
 from kfmt_cli.disk.directory_walk import DirectoryWalk
 from kfmt_cli.disk.file_listing import LocalEntries, iter_files, scan_directory
-from kfmt_cli.disk.file_names import MANIFEST_SUFFIX
+from kfmt_cli.disk.file_names import MANIFEST_SUFFIX, parse_directory_topic_id
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
@@ -166,13 +166,13 @@ class StreamListing:
         return files, has_changed
 
     def find_topic_id(self, split: FileSplit) -> str | None:
-        """The topic id of a segment's partition; None if there is none, or it cannot be read. A
-        partition.metadata is read again only if it has changed."""
+        """The topic id of a segment's partition; None if there is none. A partition.metadata is
+        read again only if it has changed. Raises InputError."""
         if split.topic_id_partition is not None:
             return split.topic_id_partition[2]
         metadata_file_state = self._metadata_file_state_by_directory.get(split.directory)
         if metadata_file_state is None:
-            return None
+            return parse_directory_topic_id(split.directory.rpartition("/")[2])
         cached_topic_id = self._topic_id_by_directory.get(split.directory)
         if cached_topic_id is None or cached_topic_id[0] != metadata_file_state:
             topic_id_text = read_directory_topic_id(split.directory)
