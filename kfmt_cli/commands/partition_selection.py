@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kfmt_cli.broker.log_reading.partial_logs import (
+    NO_INTERVALS,
+    IntervalsByPath,
+    iter_blocks_in_order,
+)
 from kfmt_cli.commands.each_partition import iter_log_blocks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.input_paths import InputPath
@@ -22,12 +27,14 @@ def resolve_selection(
     decompression_limit: DecompressionLimit,
     on_note: Callable[[str], None],
     user_paths: Sequence[InputPath | str],
+    intervals_by_path: IntervalsByPath = NO_INTERVALS,
 ) -> Selection:
     """The selection for a partition; raises InputError, also if its logs are needed first and one
     is a pipe, which can be read only once.
 
     on_note: receives a line about transactions of which damage hides how they ended. user_paths:
-    where coordinators' logs may be that show it, besides the log directory.
+    where coordinators' logs may be that show it, besides the log directory. intervals_by_path: the
+    offsets that are read of logs, if several replicas have the partition.
     """
     if not selection_options.needs_logs:
         return selection_options.selection
@@ -37,13 +44,18 @@ def resolve_selection(
     for log in logs:
         if Path(log.path).is_fifo():
             raise InputError(f"{log.name}: a pipe can be read only once")
+    partial_logs = {
+        log.path: intervals_by_path[log.path] for log in logs if log.path in intervals_by_path
+    }
     selection = selection_options.create_partition_selection(
         lambda n_records, selection: read_last_records_offset(
-            logs, n_records, selection, decompression_limit
+            logs, n_records, selection, decompression_limit, partial_logs
         ),
         lambda: read_committed_records(
             logs,
-            (block for _, block in iter_log_blocks(logs)),
+            iter_blocks_in_order(logs, partial_logs)
+            if partial_logs
+            else (block for _, block in iter_log_blocks(logs)),
             user_paths=user_paths,
             commits_unknown=selection_options.commits_unknown,
         ),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.arrow.topic_ids import read_directory_topic_id
+from kfmt_cli.broker.log_reading.partial_logs import IntervalsByPath
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.disk.directory_listing import file_size
 from kfmt_cli.disk.file_names import file_topic_partition
@@ -28,6 +29,26 @@ class SelectedReplicas:
     """Which logs are read, and which of their offsets."""
 
     _selection: ReplicaSelection = field(default_factory=ReplicaSelection)
+    _logs_by_partition: dict[int, list[InputFile]] = field(default_factory=dict)
+    """The logs that are read of a partition with several replicas, by its number."""
+
+    @property
+    def intervals_by_path(self) -> IntervalsByPath:
+        """The offsets that are read of logs, if others have the rest."""
+        return {
+            path: intervals
+            for path, intervals in self._selection.intervals_by_path.items()
+            if intervals is not None
+        }
+
+    def partition_logs(self, logs: Sequence[InputFile]) -> Sequence[InputFile]:
+        """The logs from which the records of a partition are read, of all its replicas. logs: those
+        of one replica, at least one."""
+        directory = logs[0].path.rpartition("/")[0]
+        partition_and_rank = self._selection.rank_by_directory.get(directory)
+        return (
+            logs if partition_and_rank is None else self._logs_by_partition[partition_and_rank[0]]
+        )
 
     def restrict_selection(self, log: InputFile, selection: Selection) -> Selection | None:
         """A selection of a log's records without those read from other replicas; None if that are
@@ -85,7 +106,13 @@ def select_log_replicas(
         run.sink.write_to_stderr(f"{message}\n")
     for read_error in selection.read_error_by_path.values():
         run.report_input_error(read_error)
-    return SelectedReplicas(selection)
+    logs_by_partition: dict[int, list[InputFile]] = defaultdict(list)
+    for _, replicas in replicas_by_partition:
+        for replica in replicas:
+            logs_by_partition[selection.rank_by_directory[replica.directory][0]] += [
+                log for log, _ in replica.logs if log.path in selection.intervals_by_path
+            ]
+    return SelectedReplicas(selection, logs_by_partition)
 
 
 def _find_topic_id(directory: str) -> str | None:

@@ -9,9 +9,8 @@ replays. For a partition in tiered storage, all logs are read, including local o
 from __future__ import annotations
 
 import pickle
-from array import array
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -22,7 +21,9 @@ from kfmt_cli.arrow.input_files import (
     list_input_files,
     mount_split_files,
 )
+from kfmt_cli.arrow.partition_logs import group_logs_by_partition, intervals_by_path
 from kfmt_cli.broker.log_reading.log_end import read_last_records_offset
+from kfmt_cli.broker.log_reading.partial_logs import IntervalsByPath, iter_blocks_in_order
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.broker.transactions.evidence import (
     MAX_OFFSET,
@@ -34,7 +35,6 @@ from kfmt_cli.broker.transactions.transactions import (
 )
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
@@ -105,7 +105,7 @@ def _find_divided_selections(
             task_indexes_by_directory[directory].add(task_index)
     divided_partitions = (
         logs
-        for logs in group_logs_by_partition(files)
+        for logs in group_logs_by_partition(files, all_replicas=request.reads_all_replicas)
         if len(
             set().union(
                 *(task_indexes_by_directory[log_directory] for log_directory in logs.directories)
@@ -125,9 +125,15 @@ def _find_divided_selections(
 def selections_by_directory(request: ReadRequest, files: FileSplits) -> dict[str, Selection]:
     """The selection per directory, if its logs have to be read first; raises InputError."""
     selection_by_directory: dict[str, Selection] = {}
-    for logs in group_logs_by_partition(files) if request.selection_options.needs_logs else ():
+    for logs in _group_logs(request, files):
         selection_by_directory |= find_partition_selections(request, logs)
     return selection_by_directory
+
+
+def _group_logs(request: ReadRequest, files: FileSplits) -> Iterator[FileSplits]:
+    """The logs of each partition, if its logs have to be read first."""
+    if request.selection_options.needs_logs:
+        yield from group_logs_by_partition(files, all_replicas=request.reads_all_replicas)
 
 
 def find_selections_in_tasks(
@@ -135,9 +141,7 @@ def find_selections_in_tasks(
 ) -> dict[str, Selection]:
     """Like `selections_by_directory`, but determined in tasks; raises InputError,
     PySparkException."""
-    partition_logs = (
-        list(group_logs_by_partition(files)) if request.selection_options.needs_logs else []
-    )
+    partition_logs = list(_group_logs(request, files))
     if not partition_logs:
         return {}
     n_tasks = min(len(partition_logs), max(request.parallelism, 1) * TASKS_PER_CORE)
@@ -167,30 +171,16 @@ def _find_selections_in_task(request: ReadRequest, task_input: bytes) -> bytes:
     return pickle.dumps(selection_by_directory)
 
 
-def group_logs_by_partition(files: FileSplits) -> Iterator[FileSplits]:
-    """The logs of each partition; its tiered and local segments form one log."""
-    logs = files.readable_splits.select_where(lambda file: file.kind is LOG_KIND)
-    tiered_partitions = {log.topic_partition for log in logs if log.is_tiered}
-    indexes_by_partition: dict[Hashable, array[int]] = {}
-    for i, log in enumerate(logs):
-        partition_key = (
-            log.topic_partition if log.topic_partition in tiered_partitions else log.directory
-        )
-        indexes_by_partition.setdefault(partition_key, array("I")).append(i)
-    for log_indexes in indexes_by_partition.values():
-        yield logs.select_at(log_indexes)
-
-
 def find_partition_selections(request: ReadRequest, logs: FileSplits) -> dict[str, Selection]:
     """The selection for each directory of a partition; raises InputError."""
     sorted_logs = sorted(logs, key=lambda log: log.base_offset_or_zero)
-    input_files = [input_file(log) for log in sorted_logs]
+    input_files, intervals = [input_file(log) for log in sorted_logs], intervals_by_path(logs)
     with mount_split_files(request, logs):
         selection = request.selection_options.create_partition_selection(
             lambda last_n, base_selection: read_last_records_offset(
-                input_files, last_n, base_selection, request.decompression_limit
+                input_files, last_n, base_selection, request.decompression_limit, intervals
             ),
-            lambda: _find_committed_records(sorted_logs),
+            lambda: _find_committed_records(sorted_logs, intervals),
         )
     return dict.fromkeys(logs.directories, selection)
 
@@ -215,11 +205,13 @@ def hash_selections(selection_by_directory: Mapping[str, Selection]) -> str:
     return hasher.hexdigest()
 
 
-def _find_committed_records(logs: list[FileSplit]) -> CommittedRecords:
+def _find_committed_records(logs: list[FileSplit], intervals: IntervalsByPath) -> CommittedRecords:
     """The committed records of a partition. Its logs need not be read completely if transaction
     indexes list all aborted transactions. Raises InputError, also if a directory cannot be
     listed."""
     files = list(map(input_file, logs))
+    if intervals:
+        return read_committed_records(files, iter_blocks_in_order(files, intervals))
     if not any(log.is_tiered for log in logs):
         evidence = read_transaction_evidence(files)
         has_all_aborts = evidence.has_all_aborts(files[0].base_offset_or_zero, MAX_OFFSET - 1)

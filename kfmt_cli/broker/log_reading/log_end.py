@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from kfmt_cli.broker.log_reading.partial_logs import (
+    NO_INTERVALS,
+    IntervalsByPath,
+    offsets_to_read,
+)
 from kfmt_cli.broker.log_reading.seek import begins_with_undamaged_batch, read_blocks_from
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
@@ -74,15 +80,29 @@ def read_last_records_offset(
     n_records: int,
     selection: Selection,
     decompression_limit: DecompressionLimit,
+    intervals_by_path: IntervalsByPath = NO_INTERVALS,
 ) -> int:
     """The offset of the first of the last `n_records` selected records, without markers; raises
     InputError.
 
-    logs: a partition's logs in base offset order.
+    logs: a partition's logs in base offset order. intervals_by_path: the offsets that are read of
+    logs, if several replicas have the partition.
     """
+    if intervals_by_path:
+        offsets_by_log = offsets_to_read(logs, intervals_by_path)
+        return _last_selected_records_offset(
+            [
+                (log, replace(selection, offset_intervals=tuple(intervals)))
+                for log, intervals in sorted(offsets_by_log, key=lambda pair: pair[1][-1][1])
+            ],
+            n_records,
+            decompression_limit,
+        )
     if selection:
         return _last_selected_records_offset(
-            selection.select_logs(logs), n_records, selection, decompression_limit
+            [(log, selection) for log in selection.select_logs(logs)],
+            n_records,
+            decompression_limit,
         )
     first_offset = 0
     for log in reversed(logs):
@@ -100,24 +120,29 @@ def read_last_records_offset(
 
 
 def _last_selected_records_offset(
-    logs: Sequence[InputFile],
+    selected_logs: Sequence[tuple[InputFile, Selection]],
     n_records: int,
-    selection: Selection,
     decompression_limit: DecompressionLimit,
 ) -> int:
-    """The same offset, found by reading the records; 0 if none is selected."""
+    """The same offset, found by reading the records; 0 if none is selected. selected_logs: in the
+    order of the last offsets that are read of them."""
     last_offsets: list[int] = []
-    for log in reversed(logs):
-        log_offsets: deque[int] = deque(maxlen=n_records - len(last_offsets))
+    for log, selection in reversed(selected_logs):
+        if len(last_offsets) == n_records and not _may_follow(selection, last_offsets[0]):
+            break
+        log_offsets: deque[int] = deque(maxlen=n_records)
         for block in map(undamaged_data_block, read_blocks_from(log, read_ahead=True)):
             for run, records in selection.iter_candidate_runs(block, decompression_limit):
                 log_offsets.extend(
                     records.rows.offset[selection.record_mask(run, records)].tolist()
                 )
-        last_offsets = sorted([*log_offsets, *last_offsets])
-        if len(last_offsets) == n_records:
-            break
+        last_offsets = sorted([*log_offsets, *last_offsets])[-n_records:]
     return last_offsets[0] if last_offsets else 0
+
+
+def _may_follow(selection: Selection, offset: int) -> bool:
+    """Whether a log of which only some offsets are read may have records after an offset."""
+    return bool(selection.offset_intervals) and selection.offset_intervals[-1][1] > offset
 
 
 def _read_batch_columns(log: InputFile) -> list[IntArray]:

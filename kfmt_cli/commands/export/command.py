@@ -23,6 +23,7 @@ from kfmt_cli.arrow.export.manifest import (
     read_manifest_outputs,
 )
 from kfmt_cli.arrow.input_files import input_file, list_input_files, mount_split_files
+from kfmt_cli.arrow.partition_logs import group_logs_by_partition, intervals_by_path
 from kfmt_cli.arrow.topic_ids import TopicIdCache
 from kfmt_cli.checks.second_look import change_note
 from kfmt_cli.commands.command_run import CommandRun, RunEvent
@@ -184,26 +185,27 @@ class ExportCommand:
     def _resolve_selections(self) -> Iterator[InputError]:
         """Determine the selection for each directory; skips those with unreadable logs."""
         request, selection_by_directory = self._request, dict[str, Selection]()
-        sorted_splits = sorted(self._splits, key=lambda split: split.directory)  # copies alternate
-        for directory, directory_splits in groupby(
-            sorted_splits, key=lambda split: split.directory
-        ):
-            splits = list(directory_splits)
-            # The records of a snapshot are not among the last ones of the log.
-            logs = [input_file(split) for split in splits if split.kind is not KRAFT_SNAPSHOT_KIND]
+        unreadable_directories = set[str]()
+        partitions = group_logs_by_partition(self._splits, all_replicas=request.reads_all_replicas)
+        for logs in partitions:
+            sorted_logs = sorted(logs, key=lambda log: log.base_offset_or_zero)
             try:
-                with mount_split_files(request, splits):
-                    selection_by_directory[directory] = resolve_selection(
+                with mount_split_files(request, logs):
+                    selection = resolve_selection(
                         request.selection_options,
-                        logs,
+                        [input_file(log) for log in sorted_logs],
                         request.decompression_limit,
                         self.run.sink.write_to_stderr,
                         self.options.paths,
+                        intervals_by_path(logs),
                     )
             except InputError as error:
+                unreadable_directories |= set(logs.directories)
                 yield error
+            else:
+                selection_by_directory |= dict.fromkeys(logs.directories, selection)
         self._splits = self._splits.select_where(
-            lambda split: split.directory in selection_by_directory
+            lambda split: split.directory not in unreadable_directories
         )
         self._request = replace(request, selection_by_directory=selection_by_directory)
 

@@ -179,10 +179,11 @@ class FindCommand:
         with self.run.catch_input_errors():
             selection = resolve_selection(
                 self.options.selection_options,
-                logs,
+                self._replicas.partition_logs(logs),
                 self.options.decompression_limit,
                 self.run.sink.write_to_stderr,
                 self.options.paths,
+                self._replicas.intervals_by_path,
             )
             producer_selection = Selection(
                 record_filter=RecordFilter(producer_id=selection.record_filter.producer_id)

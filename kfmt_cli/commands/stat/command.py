@@ -268,10 +268,11 @@ class StatCommand:
             with self.run.catch_input_errors():
                 selection = resolve_selection(
                     self.options.selection_options,
-                    partition.logs,
+                    replicas.partition_logs(partition.logs),
                     self.options.decompression_limit,
                     self.run.sink.write_to_stderr,
                     self.options.paths,
+                    replicas.intervals_by_path,
                 )
                 for log_file in selection.select_logs(partition.logs):
                     log_selection = replicas.restrict_selection(log_file, selection)
