@@ -40,11 +40,14 @@ def _partition_key(split: FileSplit, root: str) -> PartitionKey:
 
 
 def require_single_directory(paths: Iterable[str], splits: Iterable[FileSplit]) -> None:
-    """Raise UsageError if a copy has segments of a partition in two directories."""
+    """Raise UsageError if a copy has segments of a partition in two directories, or if it contains
+    the other one and nothing else."""
     roots = [path_in_listings(path) for path in paths]
     directory_by_key: dict[tuple[int, PartitionKey], str] = {}
+    copy_indexes = set[int]()
     for split in splits:
         copy_index = _find_copy_index(split, roots)
+        copy_indexes.add(copy_index)
         if is_exported_file(split):
             continue
         first_directory = directory_by_key.setdefault(
@@ -57,6 +60,12 @@ def require_single_directory(paths: Iterable[str], splits: Iterable[FileSplit]) 
             raise UsageError(
                 f"{directories_text} are the same partition: compare with one of them at a time"
             )
+    outer_root, inner_root = sorted(roots, key=len)
+    if is_path_or_subpath(inner_root, outer_root) and copy_indexes == {roots.index(inner_root)}:
+        raise UsageError(
+            f"{format_display_name(outer_root)}: all of its files are in "
+            f"{format_display_name(inner_root)}: compare it with another copy"
+        )
 
 
 class CopyPairing:

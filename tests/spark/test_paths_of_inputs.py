@@ -18,13 +18,17 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
 from kfmt_cli.arrow.columns.tables import iter_split_rows
-from kfmt_cli.arrow.export.exported_rows import PartitionFile, PartitionRowRange
+from kfmt_cli.arrow.export.exported_rows import (
+    PartitionFile,
+    PartitionRowRange,
+    find_exported_files,
+)
 from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.core.urls import is_path_or_subpath
 from kfmt_cli.disk.kinds.logs import LOG_KIND
-from kfmt_cli.errors import KfmtError
+from kfmt_cli.errors import KfmtError, UsageError
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.spark.copy_pairing import _find_copy_index
+from kfmt_cli.spark.copy_pairing import _find_copy_index, require_single_directory
 from kfmt_cli.spark.pair_comparison import CopyPair, CopyToCompare
 from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.streaming.partition_directories import group_partitions
@@ -60,6 +64,19 @@ def test_the_root_may_be_compared() -> None:
     log = FileSplit("/t-0/0.log", LOG_KIND, 0, 1, 0, 0, 1)
     assert _find_copy_index(log, ["/", "/no/such/copy"]) == 0
     assert _find_copy_index(log, ["/", "/t-0"]) == 1
+
+
+def test_a_copy_is_not_compared_with_a_part_of_itself(tmp_path: Path) -> None:
+    """All of its files belong to the other copy, which begins below it."""
+    inner = tmp_path / "kafka/t-0"
+    write(inner, ORDERS.read_bytes())
+    request = replace(parse_request({}), paths=(str(tmp_path),), reads_all_replicas=True)
+    files = list_input_files(request)
+    for paths in ((tmp_path, inner), (inner, tmp_path)):
+        with pytest.raises(UsageError, match=f"{tmp_path}: all of its files are in {inner}"):
+            require_single_directory(map(str, paths), files)
+    write(tmp_path / "other/t-0", ORDERS.read_bytes())
+    require_single_directory((str(tmp_path), str(inner)), list_input_files(request))
 
 
 def test_files_of_tables_have_a_cost() -> None:
@@ -128,3 +145,38 @@ def test_an_error_names_the_log_that_has_it(
     monkeypatch.setattr("kfmt_cli.arrow.export.file_formats.iter_split_rows", failing)
     with pytest.raises(KfmtError, match="t-2"):
         export(tmp_path / "to", tmp_path / "logs", format_="json")
+
+
+@pytest.mark.parametrize("table_format", [None, "delta", "iceberg"])
+def test_replaced_files_of_a_table_are_not_compared(
+    table_format: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta and Iceberg keep them for readers of earlier versions."""
+    if table_format is not None:
+        pytest.importorskip({"delta": "deltalake", "iceberg": "pyiceberg"}[table_format])
+    without_spark(monkeypatch)
+    logs, to = tmp_path / "logs", tmp_path / "to"
+    log = write(logs / "t-0", ORDERS.read_bytes())
+    export(to, logs, table=table_format)
+    log.write_bytes(log.read_bytes() + (ORDERS.parent / f"{240:020}.log").read_bytes())
+    export(to, logs, table=table_format)
+    outputs = {str(to / row["file"]) for row in manifest(to)["outputs"]}
+    for path in (to, to / "records", f"{to}/"):
+        assert {file.path for file in find_exported_files(str(path)) or ()} == outputs
+    # Another writer has rewritten the table.
+    (output,) = outputs
+    Path(output).rename(to / "records/rewritten.parquet")
+    rewritten = {file.path for file in find_exported_files(str(to)) or ()}
+    assert str(to / "records/rewritten.parquet") in rewritten
+
+
+def test_a_directory_may_be_named_like_a_file_of_a_table(tmp_path: Path) -> None:
+    """As Spark writes it, with files of its own."""
+    directory = tmp_path / "records.parquet"
+    files = ("part-0.parquet", "_SUCCESS", ".part-0.parquet.crc", "_delta_log/1.checkpoint.parquet")
+    for name in files:
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(b"")
+    for path in (directory, directory / "part-0.parquet"):
+        found = find_exported_files(str(path)) or ()
+        assert [file.path for file in found] == [str(directory / "part-0.parquet")]

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from kfmt_cli.arrow.columns.schema import arrow_schema
 from kfmt_cli.arrow.export.atomic_files import list_file_names
+from kfmt_cli.arrow.export.manifest import read_manifest_outputs
 from kfmt_cli.arrow.split_checks import encode_findings
-from kfmt_cli.core.urls import is_local, strip_file_scheme
+from kfmt_cli.core.urls import is_local, path_in_listings, strip_file_scheme
 from kfmt_cli.disk.file_access import open_binary
 from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.disk.kinds import UNKNOWN_KIND
@@ -36,26 +37,42 @@ def find_exported_files(path: str, table_name: str = RECORDS_TABLE.name) -> list
 
     path: the directory of an export or of the table, or a single file.
     """
-    is_single_file = path.endswith(PARQUET_SUFFIX)
-    if not is_single_file:
-        file_names = list_file_names(path)
-        if table_name in file_names and not any(
-            name.endswith(PARQUET_SUFFIX) for name in file_names
-        ):
-            path = f"{path.rstrip('/')}/{table_name}"
-        elif not any(
-            name.endswith(PARQUET_SUFFIX) or name.startswith("by_") for name in file_names
-        ):
+    path = path.rstrip("/") or path
+    file_names = list_file_names(path)
+    if file_names or not path.endswith(PARQUET_SUFFIX):
+        has_files = any(name.endswith(PARQUET_SUFFIX) for name in file_names)
+        if table_name in file_names and not has_files:
+            path = f"{path}/{table_name}"
+        elif not has_files and not any(name.startswith("by_") for name in file_names):
             return None
     exported_files = []
     for file in iter_files(path):
         if file.error:  # its rows would be missing
             raise InputError(f"{file.path}: {file.error}")
-        if is_single_file or file.path.endswith(PARQUET_SUFFIX):
+        if file.path.endswith(PARQUET_SUFFIX) and not _is_hidden(file.path, path):
             exported_files.append(
                 FileSplit(file.path, UNKNOWN_KIND, None, file.size, file.modified_ns, 0, file.size)
             )
-    return exported_files
+    return _select_current_files(exported_files, path)
+
+
+def _is_hidden(file_path: str, root: str) -> bool:
+    """Whether a file is no part of a table, as those of Spark's commits and of Delta's log."""
+    subpath = file_path.removeprefix(path_in_listings(root))
+    return any(name.startswith(("_", ".")) for name in subpath.split("/"))
+
+
+def _select_current_files(files: list[FileSplit], table_directory: str) -> list[FileSplit]:
+    """The files of a table without those that later exports have replaced, which Delta and Iceberg
+    keep. All of them, if they have no manifest or are not those that it names."""
+    root, _, table_name = path_in_listings(table_directory).rpartition("/")
+    current_paths = {
+        f"{root}/{file_name}"
+        for file_name in read_manifest_outputs(root)
+        if file_name.startswith(f"{table_name}/")
+    }
+    current_files = [file for file in files if file.path in current_paths]
+    return current_files if len(current_files) == len(current_paths) > 0 else files
 
 
 def is_exported_file(split: FileSplit) -> bool:
