@@ -7,9 +7,8 @@
 
 `read_batches`, `read_records`, `read_file` and `verify` read for programs, `scan` and `dataset` for
 Polars and DuckDB; `check`, `stat`, `find`, `txn`, `diff`, `retention`, `compaction` and `state`
-answer as the commands do, and `salvage`, `build`, `rebuild_index` and `export` write as they do
-(docs/python.md).
-They are imported on first use.
+return the results of the commands with these names, and `salvage`, `build`, `rebuild_index` and
+`export` write the same output as the commands (docs/python.md). They are imported on first use.
 """
 
 from __future__ import annotations

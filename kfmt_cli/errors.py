@@ -3,7 +3,7 @@
 KfmtError
 ├── UsageError                the command was called wrongly                   exit 2
 ├── InputError                an input could not be read at all                exit 3
-│   ├── WrongKindError        it was read, but is not a file of its kind       exit 3
+│   ├── WrongFileKindError    it was read, but is not a file of its kind       exit 3
 │   └── UnreadableBytesError  some of its bytes cannot be read, others can     exit 3
 ├── NotFoundError             a lookup found nothing                           exit 1
 ├── OutputError               an output could not be written                   exit 3

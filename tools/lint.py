@@ -9,6 +9,7 @@ name says one thing; users' pages are in plain English.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import sys
 from collections import Counter
@@ -116,6 +117,9 @@ PUBLIC_NAMES = {
     *("NotFoundError", "not_found_error", "not_found_messages"),  # not found, as others say
     "_read_words",  # of 32 bits
 }
+# A name in a docstring: in backticks, of several words; or an error.
+NAME_IN_DOCSTRING = re.compile(r"`([a-z]\w*_\w+)`|\b([A-Z]\w+Error)\b")
+NAME_FIELDS = ("id", "attr", "arg", "name", "asname")  # of nodes
 VOCABULARY_PAGE = "vocabulary.md"  # it lists what not to say
 DIALECT = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in VOCABULARY]
 
@@ -350,6 +354,36 @@ def pages_name_what_exists(house: House) -> Iterator[str]:
                     yield f"{page.name}:{number}: {file} has no {name}"
 
 
+def docstrings_name_what_exists(house: House) -> Iterator[str]:
+    """A name in a docstring is one of the package's, or of Python's."""
+    names = set(dir(builtins)).union(*map(_names_and_words, house.package))
+    for source in house.package:
+        for text in _docstrings(source):
+            for match in NAME_IN_DOCSTRING.finditer(str(text.value)):
+                name = match[1] or match[2]
+                if name not in names:
+                    yield f"{source.name}:{text.lineno}: no {name} in the package"
+
+
+def _docstrings(source: Source) -> list[ast.Constant]:
+    """The docstrings of a file, those of attributes too."""
+    statements = (node.value for node in source.nodes if isinstance(node, ast.Expr))
+    values = (value for value in statements if isinstance(value, ast.Constant))
+    return [value for value in values if isinstance(value.value, str)]
+
+
+def _names_and_words(source: Source) -> set[str]:
+    """The names in a file's code, and the words in its strings."""
+    docstrings = set(map(id, _docstrings(source)))
+    found: set[str] = set()
+    for node in source.nodes:
+        found |= {name for field in NAME_FIELDS if isinstance(name := getattr(node, field, 0), str)}
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in docstrings:
+            found.update(re.findall(r"\w+", node.value))  # type: ignore[attr-defined]
+    return found
+
+
 def inputs_are_listed_in_one_place(house: House) -> Iterator[str]:
     """Directories of users are listed in disk/; others list what kfmt itself has written."""
     for source in house.package:
@@ -441,6 +475,7 @@ RULES = (
     names_say_one_thing,
     names_are_public_terms,
     pages_name_what_exists,
+    docstrings_name_what_exists,
     inputs_are_listed_in_one_place,
     objects_keep_what_changes,
     members_are_attributes,

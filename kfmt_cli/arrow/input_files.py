@@ -75,7 +75,7 @@ def list_input_files(
 
     Directories that a broker has marked (-future, -delete, -stray) are skipped unless named.
     report_skipped: receives a message about skipped directories. list_files: lists the files under
-    a path, if not in the default way. require_topics: raise UsageError for a topic without files.
+    a path; None for the default way. require_topics: raise UsageError for a topic without files.
     manifest_cache: the manifests of the previous listing, updated to this one.
     """
     version_by_object_prefix: dict[str, ManifestVersion] = {}

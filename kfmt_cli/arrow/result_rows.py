@@ -21,7 +21,7 @@ from kfmt_cli.rows.documents import QUERY_ROW
 
 
 def result_row_type(schema: pa.Schema) -> RowType:
-    """The row type for batches of a schema. A duplicate column name gets a number: `type_1`."""
+    """The row type for batches of a schema. A duplicate name gets a number, as in "type_1"."""
     used_names = {"type"}
     columns = []
     for column_index, field in enumerate(schema):

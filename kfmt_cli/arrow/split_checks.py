@@ -193,7 +193,7 @@ def decode_boundary(stored_result: dict[str, Any]) -> SplitBoundary | None:
 
 
 def count_severities(count_by_code: dict[str, int]) -> SegmentSummary:
-    """The numbers of errors, warnings and notes, from counts by code."""
+    """The counts of errors, warnings and notes, from counts by code."""
     code_by_name = finding_code_by_name()
     count_by_severity: SegmentSummary = {f"{severity.value}s": 0 for severity in Severity}
     for code_name, n_findings in count_by_code.items():

@@ -40,7 +40,7 @@ class TopicIdCache(dict[str, "str | None"]):
 
 
 def find_known_topic_id(topic_ids: TopicIdCache, split: FileSplit) -> str | None:
-    """The topic id of a file; None if it is unknown, also because it cannot be read."""
+    """The topic id of a file; None if it is unknown or cannot be read."""
     try:
         return topic_ids.find_topic_id(split)
     except InputError:

@@ -1,4 +1,5 @@
-"""The partition to which a producer sends a key, and that of a group or a transactional id.
+"""The partition to which a producer sends a key, and the partition of a group or a transactional
+id.
 
 Source: `org.apache.kafka.common.utils.Utils.murmur2`, `BuiltInPartitioner.partitionForKey`, and
 librdkafka's rdmurmur2.c, rdfnv1a.c, rdcrc32.c and rd_kafka_msg_partitioner_consistent;

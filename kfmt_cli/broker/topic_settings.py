@@ -23,7 +23,8 @@ DAY_MS = 24 * _HOUR_MS
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """Times are in milliseconds. -1: no limit. -2, for local retention: the limit of the topic."""
+    """The settings of a topic, with times in milliseconds. -1: no limit. -2, for local retention:
+    the limit of the topic."""
 
     retention_ms: int = 7 * DAY_MS
     retention_bytes: int = -1

@@ -1,7 +1,7 @@
 """The versions of Kafka for which a start or a lookup is predicted, and how they differ.
 
 Source: `org.apache.kafka.common.record.FileRecords` (`searchForOffsetWithSize` until 4.0,
-`searchForOffsetFromPosition` from 4.1 on), `org.apache.kafka.server.common.MetadataVersion`.
+`searchForOffsetFromPosition` since 4.1), `org.apache.kafka.server.common.MetadataVersion`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class KafkaVersion:
     def iter_level_problems(
         self, level_by_feature: Mapping[str, int], is_controller: bool
     ) -> Iterator[str]:
-        """Why a node of this version does not start with levels of features. Only metadata.version
-        stops a node that is not a controller."""
+        """The reasons why a node of this version does not start with some feature levels. Only
+        metadata.version stops a node that is not a controller."""
         names = sorted(level_by_feature, key=lambda name: (name != METADATA_VERSION_FEATURE, name))
         for name in names:
             level = level_by_feature[name]
@@ -173,7 +173,8 @@ def version_from_option(version_name: str) -> PredictedVersion | None:
 
 
 def version_from_feature_level(feature_level: int) -> PredictedVersion:
-    """The version of a feature level of metadata.version; for an unknown level the nearest."""
+    """The version with a feature level of metadata.version; the nearest version for an unknown
+    level."""
     found = f"; the metadata log has {METADATA_VERSION_FEATURE} level {feature_level}"
     if feature_level > NEWEST_VERSION.last_feature_level:
         return PredictedVersion(NEWEST_VERSION, f"the newest that kfmt knows{found}")

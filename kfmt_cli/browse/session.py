@@ -147,8 +147,8 @@ class BrowserSession:
         return self._file_node_by_name.get(file_name)
 
     def partition_logs(self, node: DiskNode) -> list[DiskNode]:
-        """The logs of the partition at, above or alone under a node; for a log outside any
-        partition, the log."""
+        """The logs of the partition at or above a node, or of the only partition under it; for a
+        log outside any partition, the log."""
         partition = self.enclosing_partition(node)
         partitions = list(partition.iter_partitions())
         if len(partitions) == 1 and partition.file is None:

@@ -1,7 +1,7 @@
-"""Findings about files that a broker writes meanwhile: only what a second look finds again.
+"""Findings about files that a broker is writing: only those that a second look repeats.
 
-Damage stays where it is. What only seems damaged, because a broker wrote one of two files between
-the two readings, is complete at the second look, or at another place.
+Real damage stays in place. Apparent damage, because a broker wrote one of two files between the two
+reads, is gone at the second look, or at another place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def finding_place(finding: Finding) -> FindingPlace:
 
 
 def places_in_doubt(findings: Iterable[Finding]) -> set[FindingPlace]:
-    """The places of the findings that are no notes."""
+    """The places of the findings that are not notes."""
     return {
         finding_place(finding) for finding in findings if finding.code.severity is not Severity.NOTE
     }
@@ -75,8 +75,8 @@ def repeated_results(first: list[FileResult], second: list[FileResult]) -> list[
 
 
 def select_about_existing(listing: DirectoryListing, findings: list[Finding]) -> list[Finding]:
-    """The findings across the files of a directory without those about files that were deleted
-    since it was listed; a note for these."""
+    """The findings about several files of a directory, with notes in place of those about files
+    that were deleted since it was listed."""
     if not findings or not listing.has_changed:
         return findings
     try:

@@ -39,7 +39,7 @@ class SegmentCheckResult:
 
 @dataclass(frozen=True, slots=True)
 class SegmentChecker:
-    """How to check segments."""
+    """Checks segments with some settings."""
 
     log_checker: LogChecker
     index_checker: IndexChecker

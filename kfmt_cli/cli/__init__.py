@@ -78,7 +78,7 @@ class LazyCommandGroup(click.Group):
         return first_page(COMMANDS_BY_SECTION)
 
     def full_help(self, ctx: click.Context) -> str:
-        """The help with every command and all that is common to them."""
+        """The help with every command and the sections that apply to all of them."""
         formatter = ctx.make_formatter()
         self.format_help(ctx, formatter)
         for name, text in HELP_TOPICS.items():

@@ -131,7 +131,7 @@ _COMMON_FIELDS = {field.name: field for field in fields(CommonOptions)}
 
 
 def create_command(options_class: type[CommonOptions]) -> click.Command:
-    """The command with these options. `SalvageOptions` in `options.py` are those of
+    """The command for a class of options: `SalvageOptions` in `options.py` belongs to
     `SalvageCommand` in `command.py`, which is imported when it is called."""
     spec = options_class.command_spec
 

@@ -1,4 +1,4 @@
-"""What people type first, and the command that does it."""
+"""The commands that people guess, and the kfmt command that does what they want."""
 
 from __future__ import annotations
 

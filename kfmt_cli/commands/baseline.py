@@ -30,7 +30,8 @@ class KnownFinding:
 
     @property
     def key(self) -> Key:
-        """What identifies it: a segment does not change where it is damaged."""
+        """The members that identify it; they are stable, because a damaged segment does not
+        change."""
         path = absolute_path(normalize_path(self.file))
         return path, self.code, self.position, self.offset
 
@@ -53,7 +54,7 @@ def _parse_line(line: bytes) -> KnownFinding | None:
 
 @dataclass(slots=True)
 class Baseline:
-    """The known findings of a run, and those that become known."""
+    """The known findings of a run, and the findings to add to them."""
 
     path: str | None
     """The file to read, JSON Lines with findings as --json prints them; None without one."""
@@ -122,7 +123,7 @@ class Baseline:
         )
 
     def finish(self, report: Callable[[str], None]) -> None:
-        """Say which known findings were not found again, and write the new file; raises
+        """Report the known findings that were not found again, and write the new file; raises
         OutputError."""
         stale_keys = {
             key for key, known in self._known_by_key.items() if self._is_stale(key, known)

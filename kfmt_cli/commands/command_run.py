@@ -272,7 +272,7 @@ class CommandRun:
     def report_empty_answer(
         self, logs: Sequence[InputFile], options: RecordSelectionOptions
     ) -> None:
-        """Say what some logs have where a selection of their records is empty."""
+        """Report the contents of some logs if a selection of their records is empty."""
         from kfmt_cli.commands.empty_answers import describe_empty_answer
 
         if text := describe_empty_answer(logs, options):

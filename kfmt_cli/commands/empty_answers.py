@@ -1,4 +1,4 @@
-"""What there is, if a selection found nothing."""
+"""Describes the available records if a selection finds none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class LogContents:
 
 
 def describe_empty_answer(logs: Iterable[InputFile], options: RecordSelectionOptions) -> str:
-    """Why a selection has no record in some logs, and what they have; empty if unknown."""
+    """Why a selection matches no record in some logs, and what these logs contain; empty if
+    unknown."""
     distinct_logs = list({log.path: log for log in logs if log.kind is LOG_KIND}.values())
     if not distinct_logs or sum(map(file_size, distinct_logs)) > MAX_DESCRIBED_BYTES:
         return ""
@@ -106,7 +107,7 @@ def _describe_bounds(contents: LogContents, selection: Selection, offsets_text: 
 
 
 def _describe_pattern(name: str, pattern: str | None) -> str:
-    """That a pattern of a shell was taken as text; empty for another pattern."""
+    """A message that a shell pattern was taken as text; empty for any other pattern."""
     if pattern is None or pattern.startswith("~") or not set("*?%") & set(pattern):
         return ""
     fixed_text = pattern.rstrip("*?%")

@@ -32,8 +32,8 @@ def resolve_selection(
     """The selection for a partition; raises InputError, also if its logs are needed first and one
     is a pipe, which can be read only once.
 
-    on_note: receives a line about transactions of which damage hides how they ended. user_paths:
-    where coordinators' logs may be that show it, besides the log directory. intervals_by_path: the
+    on_note: receives a line about transactions whose outcome damage hides. user_paths: paths that
+    may have coordinators' logs with the outcome, besides the log directory. intervals_by_path: the
     offsets that are read of logs, if several replicas have the partition.
     """
     if not selection_options.needs_logs:

@@ -1,4 +1,5 @@
-"""The logs of which a command shows each record once, of all replicas under its paths."""
+"""Selects logs so that a command shows each record once, even if several replicas are under its
+paths."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ class SelectedReplicas:
         )
 
     def restrict_selection(self, log: InputFile, selection: Selection) -> Selection | None:
-        """A selection of a log's records without those read from other replicas; None if that are
-        all."""
+        """A selection of a log's records without those read from other replicas; None if none
+        remain."""
         if log.path not in self._selection.replica_paths:
             return selection
         if log.path not in self._selection.intervals_by_path:

@@ -36,14 +36,14 @@ class _Sample:
 
 @dataclass(slots=True)
 class SchemaIdHints:
-    """Looks at the first records that are shown as stored."""
+    """Examines the first records that are shown as stored."""
 
     _sample_by_part: dict[str, _Sample] = field(
         default_factory=lambda: {"key": _Sample(), "value": _Sample()}
     )
 
     def add_records(self, records: RecordColumns) -> None:
-        """Look at some records."""
+        """Examine some records."""
         for part, sample in self._sample_by_part.items():
             n_rows = MAX_SAMPLED_RECORDS - sample.n_payloads
             if n_rows <= 0:
@@ -56,7 +56,8 @@ class SchemaIdHints:
                     sample.add_payload(payload_start, size)
 
     def iter_hints(self) -> Iterator[str]:
-        """What they look like, and the options that decode them."""
+        """A hint for keys and one for values: the schema ids that they seem to have, and the
+        options that decode them."""
         for part, sample in self._sample_by_part.items():
             if sample.is_framed:
                 ids = sorted(sample.schema_ids)

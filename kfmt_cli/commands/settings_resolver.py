@@ -104,7 +104,7 @@ class TopicSettingsResolver:
         return opened_directory, (topic or "", partition_index or 0), settings
 
     def setting_sources(self, partition: Partition) -> dict[str, str]:
-        """Source of each non-default setting of a partition; call `resolve_partition` first."""
+        """The source of each non-default setting of a partition."""
         properties_by_topic = _load_metadata_configs(partition.log_directory).properties_by_topic
         source_by_field = dict.fromkeys(overridden_fields(self._config_properties), FILE_SOURCE)
         for properties in (

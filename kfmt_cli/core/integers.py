@@ -1,7 +1,7 @@
 """Integers as text: what users type, and what Java's parsers accept in the files of a broker.
 
 Python's `int()` takes more (`1_000`, spaces), refuses more than 4,300 digits with an error of its
-own, and `str.isdigit()` holds for `²`, of which `int()` makes nothing.
+own, and `str.isdigit()` is true for `²`, which `int()` rejects.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def parse_int(text: str) -> int | None:
 
 
 def parse_java_int(text: str, n_bits: int = 32) -> int | None:
-    """The number that Java's parseInt (32 bits) or parseLong (64) makes of a text; None if they
-    refuse it. They take a plus sign, leading zeros and the decimal digits of any script, but for
-    those that are two characters in Java."""
+    """The number that Java's parseInt (32 bits) or parseLong (64) reads from a text; None if they
+    reject it. They accept a plus sign, leading zeros and the decimal digits of any script, except
+    digits that are two characters in Java."""
     match = _JAVA_INTEGER.fullmatch(text)
     if match is None:
         return None

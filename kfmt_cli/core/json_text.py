@@ -17,7 +17,7 @@ def parse_json(
     text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None
 ) -> Any:
     """The value of a JSON text from a file; raises ValueError, also if it is too deep for Python's
-    parser. object_hook: makes the value of each object."""
+    parser. object_hook: creates the value of each object."""
     try:
         return json.loads(text, object_hook=object_hook)
     except RecursionError:

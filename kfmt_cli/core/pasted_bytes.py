@@ -1,4 +1,4 @@
-"""Bytes from text that was copied somewhere: hex digits, dumps, base64, literals of languages."""
+"""Bytes from pasted text: hex digits, dumps, base64, byte literals of programming languages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_pasted_text(argument: str) -> bool:
 
 
 class PastedBytes(NamedTuple):
-    """Bytes, and the name of the text format that had them."""
+    """Bytes, and the name of the text format that they were read from."""
 
     data: bytes
     format_name: str
@@ -39,9 +39,9 @@ class PastedTextError(ValueError):
 
 
 def parse_pasted_bytes(text: str) -> PastedBytes | None:
-    """The bytes that a text shows; None for text that shows none. Raises PastedTextError.
+    """The bytes in a pasted text; None for text that is not bytes. Raises PastedTextError.
 
-    text: digits or a dump, also after `hex:`; base64 after `base64:`; a literal of bytes.
+    text: digits or a dump, also after `hex:`; base64 after `base64:`; a byte literal.
     """
     text = text.removeprefix(_UTF8_BOM).strip()
     if text.startswith(BASE64_PREFIX):

@@ -1,7 +1,8 @@
 """Opens the files next to logs, and others that are read as a whole.
 
-Whoever may write next to a log may put a pipe, a device or an endless file in the place of a side
-file. Only regular files are opened, which never blocks, and no more is read than such a file needs.
+Anyone who may write next to a log can put a pipe, a device or an endless file in place of a side
+file. Therefore only regular files are opened, which never blocks, and reads are limited to the size
+that such a file can have.
 """
 
 from __future__ import annotations

@@ -61,8 +61,9 @@ _OTHER_UNITS = ((1000, 1, "seconds"), (1, 1000, "microseconds"), (1, 1_000_000, 
 
 
 def suggest_time_unit(time_ms: int) -> str:
-    """A question whether a time was stored in another unit than milliseconds, if it is then of this
-    century: `1970-01-20 16:13:20.000: seconds? then 2023-11-14 22:13:20`; empty for other times."""
+    """A question whether a time was stored in a unit other than milliseconds, if that unit puts it
+    in this century: `1970-01-20 16:13:20.000: seconds? then 2023-11-14 22:13:20`; empty for other
+    times."""
     if _CENTURY_MS[0] <= time_ms < _CENTURY_MS[1]:
         return ""
     for factor, divisor, unit in _OTHER_UNITS:

@@ -9,12 +9,12 @@ _UUID_TEXT = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 
 
 def format_uuid(uuid_bytes: bytes) -> str:
-    """16 bytes as Kafka prints a UUID."""
+    """The text of a UUID of 16 bytes, as Kafka prints it."""
     return base64.urlsafe_b64encode(uuid_bytes).decode().rstrip("=")
 
 
 def parse_uuid(text: str) -> bytes:
-    """The 16 bytes of a UUID; raises ValueError for what Kafka refuses. Source:
+    """The 16 bytes of a UUID; raises ValueError for text that Kafka rejects. Source:
     `org.apache.kafka.common.Uuid.fromString`."""
     if _UUID_TEXT.fullmatch(text) is None:
         raise ValueError(f"{text!r} is not a uuid")

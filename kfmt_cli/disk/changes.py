@@ -1,4 +1,4 @@
-"""What changed on a disk while kfmt read it: the one place that knows.
+"""Detects changes on a disk while kfmt reads it.
 
 A broker writes, rolls, replaces and deletes files while kfmt reads them, so two files that are
 compared may have been read at different times. A finding about two files is therefore made only if
@@ -58,7 +58,7 @@ class SeenAt:
         )
 
     def wait_until_settled(self) -> None:
-        """Wait until what was written shortly before is complete; at most `MAX_WRITE_NS`."""
+        """Wait until writes that began shortly before are complete; at most `MAX_WRITE_NS`."""
         time.sleep(max(0, self.ns + source.MAX_WRITE_NS - time.time_ns()) / 1e9)
 
 
@@ -78,5 +78,5 @@ def was_deleted_meanwhile(error: InputError) -> bool:
 
 
 def missing_file_error(path: str, message: str) -> InputError:
-    """The error for a file that could not be read for some reason, with whether it still exists."""
+    """The error for a file that could not be read; it records whether the file still exists."""
     return InputError(message, file=path, is_missing=is_local(path) and not path_exists(path))

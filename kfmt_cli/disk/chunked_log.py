@@ -63,7 +63,7 @@ class ChunkedLog:
         return (self.stored_chunk_ends[-1] if self.stored_chunk_ends else 0) - self.stored_size
 
     def read_chunk(self, chunk_index: int, source: Source) -> bytes:
-        """A chunk as the broker had it; raises InputError, and UnreadableBytesError if the chunk is
+        """A chunk in its original form; raises InputError, and UnreadableBytesError if the chunk is
         damaged. source: the object."""
         if self.stored_chunk_ends[chunk_index] > self.stored_size:
             raise self._chunk_error(

@@ -199,7 +199,7 @@ class DirectoryListing:
 
     @property
     def has_broker_files(self) -> bool:
-        """Whether any file counts, see `accepts`."""
+        """Whether any file counts, see `accepts_file`."""
         return any(map(self.accepts_file, self.files))
 
     @property

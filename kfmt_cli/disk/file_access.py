@@ -32,7 +32,7 @@ _UTF8_BOM = "\ufeff".encode()
 
 
 class StandardInput:
-    """Standard input, whose first bytes may be looked at before it is read."""
+    """Standard input, whose first bytes can be examined before it is read."""
 
     def __init__(self) -> None:
         self._peeked = b""
@@ -52,8 +52,8 @@ class StandardInput:
         return source.read_block(0, max_bytes, max_bytes)
 
     def peek_text(self, max_bytes: int) -> str | None:
-        """The whole of it if it is text of ASCII characters, None if not; reading begins with the
-        same bytes afterwards. Raises InputError."""
+        """All of it if it is ASCII text, else None; a later read starts with the same bytes. Raises
+        InputError."""
         try:
             self._peeked = self.read(_PEEKED_BYTES)
         except OSError as error:

@@ -57,7 +57,7 @@ class LocalEntries:
 
 def scan_directory(directory: str) -> LocalEntries:
     """The entries of a local directory, or one with an `error` if it cannot be listed. Files that
-    are deleted meanwhile are skipped."""
+    are deleted in the meantime are skipped."""
     local_entries = LocalEntries()
     try:
         entries = list_broker_entries(directory)

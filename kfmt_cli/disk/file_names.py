@@ -115,8 +115,8 @@ def real_path(path: str, may_be_link: bool = True) -> str:
 
 
 def path_identity(path: str, may_be_link: bool = True) -> str:
-    """The same path for all paths to a file or directory: without symbolic links; for one assembled
-    from tiered storage, the path of its object."""
+    """A path that is the same for all paths to a file or directory: without symbolic links, or, if
+    it was assembled from tiered storage, the path of its object."""
     tree_and_subpath = MOUNTS.find_tree_and_subpath(path)
     return real_path(
         path

@@ -1,4 +1,4 @@
-"""What a path that does not exist may have meant: a similar name, or the segment with an offset."""
+"""Suggestions for a path that does not exist: a similar name, or the segment with an offset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SEGMENT_FILE = re.compile(r"(\d{1,20})(\.(?:log|index|timeindex|txnindex|snapsh
 
 
 def missing_path_message(path: str) -> str:
-    """The message for a path that does not exist, with the names that it may have meant."""
+    """The message for a path that does not exist, with suggestions."""
     message = f"{format_display_name(path)}: No such file or directory"
     parent, _, name = path.rstrip(os.sep).rpartition(os.sep)
     if not name or not is_local(path) or MOUNTS.find_tree_and_subpath(path) is not None:

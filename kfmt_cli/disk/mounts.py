@@ -226,7 +226,7 @@ class MountTable:
         return self.find_tree_and_subpath(path) or (FileTree(path), "")
 
     def forget_trees(self, path: str) -> None:
-        """Forget the trees above and below a path that may have changed."""
+        """Forget the trees at parents and subpaths of a path that may have changed."""
         self._tree_by_mount_point = {
             mount_point: tree
             for mount_point, tree in self._tree_by_mount_point.items()
@@ -267,8 +267,8 @@ class MountTable:
 
     @contextmanager
     def override_openers(self, opener_by_path: Mapping[str, SourceOpener]) -> Iterator[None]:
-        """Open some paths in another way for the time of a block, maybe in one of several threads
-        that open the same."""
+        """Open some paths in another way until the block ends; several threads may do so at the
+        same time."""
         with self._overrides_lock:
             self._opener_by_path.update(opener_by_path)
             self._n_overrides_by_path.update(opener_by_path.keys())

@@ -38,7 +38,8 @@ class RecentObjectCache:
     """The time of each fetch (monotonic, in seconds) and the object's bytes, by URL."""
 
     def fetch_or_reuse_object(self, url: str, max_bytes: int) -> bytes | None:
-        """A small object's bytes, fetched now or a moment ago; None as from `fetch_object`."""
+        """A small object's bytes, fetched now or a moment ago; None if `fetch_object` returns
+        None."""
         time_and_bytes = self.time_and_bytes_by_url.get(url)
         if time_and_bytes is not None and time.monotonic() - time_and_bytes[0] < CACHE_SECONDS:
             return time_and_bytes[1]

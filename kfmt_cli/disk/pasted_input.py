@@ -1,4 +1,4 @@
-"""Bytes that the user pasted, as an argument or on standard input, as a log that can be read.
+"""Makes bytes that the user pasted, as an argument or on standard input, readable as a log.
 
 Standard input may also have a log itself; its first bytes decide.
 """
@@ -29,8 +29,8 @@ ON_PASTED: ContextVar[Callable[[str], None]] = ContextVar("on_pasted", default=l
 
 
 def resolve_pasted_file(path: str, *, needs_file: bool = False) -> InputFile | None:
-    """Pasted bytes as a log; None for a path, and for a log on standard input unless
-    `needs_file`. Raises InputError for text that has no bytes."""
+    """Pasted bytes as a log; None for a path, and for a log on standard input unless `needs_file`.
+    Raises InputError for text that is not bytes."""
     if path == STDIN_PATH:
         text = STDIN.peek_text(MAX_STDIN_BYTES)
         pasted = None if text is None else _parse_text(text, STDIN_PATH)

@@ -1,4 +1,4 @@
-"""The topics that a run reads, of those under its paths."""
+"""Selects the topics under a run's paths that it reads."""
 
 from __future__ import annotations
 

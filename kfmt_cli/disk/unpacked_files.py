@@ -1,4 +1,4 @@
-"""Files that are unpacked into a temporary directory, whole or only their start."""
+"""Files that are unpacked into a temporary directory, completely or only their start."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_sparse_file(path: Path, modified_seconds: float, content_file: IO[byte
 
 
 def mark_unreadable_tail(path: Path, modified_seconds: float) -> None:
-    """Make a file of which only the start was written one for `UnreadableTailSource`."""
+    """Mark a partly unpacked file, so that `UnreadableTailSource` reads it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     os.truncate(path, path.stat().st_size + 1)
@@ -65,7 +65,7 @@ def _set_time(path: Path, modified_seconds: float) -> None:
 
 
 class UnreadableTailSource(Source):
-    """A file of which only the start can be decompressed.
+    """A file that can be decompressed only in part, from its start.
 
     Its size is one byte more than that start, so that readers report the rest as unreadable
     instead of treating the start as the whole file.

@@ -59,7 +59,7 @@ class ReplicaFiles:
 
 @dataclass(slots=True)
 class ReplicaSelection:
-    """Which logs are read of all replicas."""
+    """The logs to read, selected from all replicas."""
 
     intervals_by_path: dict[str, OffsetIntervals | None] = field(default_factory=dict)
     """The offsets that are read of a log of a partition with several replicas; None for all. Logs
@@ -97,8 +97,9 @@ class ReplicaSelection:
 def choose_logs(
     topic: str | None, replicas: Sequence[ReplicaFiles], jobs: int
 ) -> list[ReplicaChoice]:
-    """Read directories with the same topic and partition, and choose what is read of each; a choice
-    for each partition that they turn out to be. jobs: processes that read the logs."""
+    """Read directories with the same topic and partition, and choose the offsets to read from each;
+    returns a choice per partition, as they may belong to different ones. jobs: processes that read
+    the logs."""
     log_ahead = _choose_log_ahead(replicas)
     if log_ahead is not None:
         return [log_ahead]
@@ -204,8 +205,8 @@ def select_replica_splits(
 
 
 def find_directory_identity(log_path: str) -> str:
-    """The same text for all logs of a directory, whatever paths lead to it; for a log assembled
-    from tiered storage, the directory of its object."""
+    """A text that is the same for all logs of a directory, whatever paths lead to it; for a log
+    assembled from tiered storage, the directory of its object."""
     if is_tiered(log_path):
         return path_identity(log_path).rpartition("/")[0]
     return path_identity(log_path.rpartition("/")[0] or "/")

@@ -173,7 +173,8 @@ class SplitReader:
         return any(finding.code in _CHANGED_FILE_CODES for finding in self.findings)
 
     def report_planning_error(self, split: FileSplit) -> bool:
-        """Whether a split could not be read during planning; records that as a finding."""
+        """Record a finding if a split could not be read during planning; returns whether that is
+        so."""
         if split.read_error:
             self.add_finding(
                 Finding(split.path, codes.DIRECTORY_UNREADABLE, None, split.read_error)

@@ -29,7 +29,8 @@ def _names_by_kind() -> dict[str, frozenset[str]]:
 
 
 def is_known_harmless(resource_type: str, setting_name: str) -> bool:
-    """Whether Kafka defines a setting for a type of resource, such as `BROKER`, as no password."""
+    """Whether Kafka defines a setting for a type of resource, such as `BROKER`, and not as a
+    password."""
     setting_name = _LISTENER_PREFIX.sub("", setting_name, count=1)
     return setting_name in _names_by_kind().get(resource_type.lower(), ())
 

@@ -49,7 +49,7 @@ def iter_block_records(
     limit: DecompressionLimit,
     select_rows: Callable[[Block, RecordColumns], BoolArray] | None = None,
 ) -> Iterator[StreamedRecord | Finding]:
-    """The same of one block."""
+    """As `iter_records_and_findings`, for one block."""
     yield from block.findings
     for run in split_runs(block):
         records = read_complete_records(run, limit)

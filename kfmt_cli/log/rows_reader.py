@@ -1,7 +1,7 @@
 """The rows of a log for every output: open → decompress → decode → complete → select.
 
-The work has two halves: `iter_prepared` is for the reading thread; `iter_rows` may run on any
-thread.
+The work has two halves: `iter_prepared_blocks` is for the reading thread; `iter_rows` may run on
+any thread.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RowsAndFindings:
 
 @dataclass(frozen=True, slots=True)
 class LogRowsReader:
-    """Which rows of a log to read, and how."""
+    """Reads selected rows of a log."""
 
     reads_records: bool = False
     """Read each batch's records as well."""

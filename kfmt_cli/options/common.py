@@ -237,7 +237,7 @@ class OptionalPathsOptions(InputOptions):
 
 @options_class
 class TopicSettingsOptions(TopicFilterOptions):
-    """Options of commands that depend on topic settings, some of which are options."""
+    """Options of commands that depend on topic settings."""
 
     other_settings: Mapping[str, object] = field(default_factory=dict)
     """Topic settings that are not options, by the names of `TopicSettings`."""
@@ -272,7 +272,8 @@ def kafka_version_option() -> str | None:
 
 
 def predicted_version(name: str | None) -> PredictedVersion | None:
-    """The version that the user named, or the nearest; raises UsageError if it is no version."""
+    """The version that the user named, or the nearest one; raises UsageError if it is not a
+    version."""
     if name is None:
         return None
     version = version_from_option(name)

@@ -187,7 +187,7 @@ class NextStep:
 
 
 def command_prices(steps: Sequence[NextStep]) -> dict[str, str]:
-    """The cost by command, in the order of the steps. Commands with the same joint command are
+    """The cost by command, in the order of the steps. Commands that share a joint command are
     replaced by it."""
     n_by_joint_command = Counter(step.joint_command for step in steps if step.joint_command)
     price_by_command: dict[str, str] = {}

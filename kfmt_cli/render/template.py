@@ -221,7 +221,7 @@ class TemplateBuilder:
         )
 
     def write_encoding(self, column_name: str, bytes_mode: str) -> None:
-        """The encoding that `csv_bytes` used; empty for text."""
+        """The encoding that `write_csv_bytes` used; empty for text."""
         first_literal = self._literals.add_consecutive_literals(["hex", "base64"])
         self._add_instruction(
             "ENCODING",
@@ -243,8 +243,8 @@ class TemplateBuilder:
         )
 
     def write_text_preview(self, column_name: str, bytes_mode: str, max_columns: int) -> None:
-        """A preview of bytes as by `cell_bytes`, quoted only if it would otherwise look like a
-        null."""
+        """A preview of bytes as by `write_bytes_preview`, quoted only if it would otherwise look
+        like a null."""
         self._add_bytes_column(column_name)
         self._add_instruction(
             "CELL_BYTES",

@@ -79,7 +79,7 @@ class Column:
 
     @property
     def table_column(self) -> str:
-        """Its column in the table."""
+        """The name of its column in a `Table`."""
         return self.source or self.name
 
     @property
@@ -89,7 +89,7 @@ class Column:
 
 
 class LocationSource(enum.Enum):
-    """Where the topic, partition and log directory of a type's objects come from.
+    """The source of the topic, partition and log directory of a type's objects.
 
     NO_FILE: nowhere; the objects have no file either. NO_LOCATION: nowhere. FILE: the directory of
     the file. PARTITION: the file if it is a partition directory, else its directory.

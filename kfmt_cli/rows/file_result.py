@@ -17,7 +17,7 @@ SEGMENT_NOUNS = ("segment", "segments")
 
 @dataclass(frozen=True, slots=True)
 class FileResultType:
-    """The numbers that a command counts per file."""
+    """The counters of a command for each file."""
 
     count_names: tuple[str, ...]
     """In the order of JSON and CSV."""

@@ -1,4 +1,4 @@
-"""Which batches of a log have offsets that can be believed."""
+"""Finds the batches of a log whose offsets are plausible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the files of a request are distributed to tasks."""
+"""Distributes the files of a request to tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ UNSPLIT_TABLES = ("segments", "index_entries", "findings")
 
 @dataclass(frozen=True, slots=True)
 class ReadLimit:
-    """What a trigger of a stream reads of a log, which may change before a task reads it."""
+    """The part of a log that a trigger of a stream reads; the log may change before a task reads
+    it."""
 
     end_offset: int
     """Exclusive."""

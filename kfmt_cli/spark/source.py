@@ -70,7 +70,7 @@ class FilteringReader(KfmtReader):
 
 
 class KfmtDataSource(DataSource):
-    """`spark.read.format("kfmt")`; for options see `source_options.OPTIONS`."""
+    """`spark.read.format("kfmt")`; for options see `OPTION_DESCRIPTIONS` in `source_options.py`."""
 
     def __init__(self, options: dict[str, str], driver_env: DriverEnvironment) -> None:
         super().__init__(options)

@@ -1,8 +1,8 @@
 """A job's selection as plain values for `_kfmt/job.json`, whose keys never change.
 
-A later run with another selection is refused, as it would mix their rows. 1.0.0rc1 stored the
-`repr` of its objects instead: `rc1_text` returns that text, with the names of 1.0.0rc1's classes
-and attributes.
+A later run with a different selection is rejected, because the table would mix their rows. 1.0.0rc1
+stored the `repr` of its objects instead: `rc1_text` returns that text, with the names of 1.0.0rc1's
+classes and attributes.
 """
 
 from __future__ import annotations

@@ -43,10 +43,11 @@ def run_in_tasks(
     description: str = "kfmt",
     on_finished: Callable[[int], None] = lambda _: None,
 ) -> list[bytes]:
-    """The results of a function for the inputs, each in its own task; raises PySparkException.
+    """Run a function on each input in its own task, and return the results; raises
+    PySparkException.
 
     description: the job's description for Spark's own pages. on_finished: called with the number of
-    finished tasks. An exception meanwhile, such as Ctrl+C, cancels the tasks.
+    finished tasks. An exception while waiting, such as on Ctrl+C, cancels the tasks.
     """
     tag, context = f"kfmt-{uuid.uuid4().hex}", find_spark_context(spark)
     runner = _UdfTasks(tag, spark) if context is None else _RddTasks(tag, context, description)

@@ -1,10 +1,10 @@
 """The environment of Spark's workers: the driver's Python and the driver's kfmt.
 
 `SparkContext.pythonExec` selects the Python for every function passed to Spark. Its value is
-PYSPARK_PYTHON at the time the context was created, otherwise `python3`, whatever that is. A
-worker's module search path begins with its working directory. On one machine, this module fixes
-both. On a cluster, where the driver's paths mean nothing, a worker without kfmt or with another
-version reports it in one line.
+PYSPARK_PYTHON at the time the context was created, otherwise `python3`. A worker's module search
+path begins with its working directory. On one machine, this module fixes both. On a cluster, where
+the driver's paths mean nothing, a worker without kfmt or with another version reports it in one
+line.
 """
 
 from __future__ import annotations

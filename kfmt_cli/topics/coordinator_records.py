@@ -141,7 +141,8 @@ class KeyedDecoder(Decoder):
 
 
 def find_version_layout(message_layout: Layout, version: object) -> tuple[Layout | None, str]:
-    """The Layout of a message's version and an empty note; or None and a note that says why.
+    """The Layout of a message's version and an empty note; or None and a note that gives the
+    reason.
 
     A later version of a flexible message has the newest known Layout, and a note: most versions
     only add tagged fields.

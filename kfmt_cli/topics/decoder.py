@@ -73,7 +73,7 @@ class Decoder:
         }
 
     def logical_key(self, key: bytes) -> Hashable:
-        """What the program that reads the topic compares of a key; by default, its bytes."""
+        """The form of a key that the topic's program compares; by default, its bytes."""
         return key
 
     def decode_key(self, key: bytes) -> DecodedPayload | None:

@@ -1,4 +1,4 @@
-"""The budget for decoding one key or value: limits that its bytes and schema cannot raise."""
+"""The budget for decoding one key or value: limits that do not depend on its bytes or schema."""
 
 from __future__ import annotations
 

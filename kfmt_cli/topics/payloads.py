@@ -54,7 +54,7 @@ class SchemaRegistry:
     def add_schema(
         self, schema_id: int, subject_version: SubjectVersion, schema: RegisteredSchema
     ) -> None:
-        """Add a schema that the registry has, or had before it was deleted."""
+        """Add a schema of the registry, or one that it has deleted."""
         self.schema_by_subject_version[subject_version] = schema
         # Ids belong to a context. That of subjects without one, the default, has priority.
         if subject_version[0].startswith(CONTEXT_PREFIX):
@@ -65,7 +65,7 @@ class SchemaRegistry:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSource:
-    """Where the schemas of a format come from."""
+    """The source of a format's schemas."""
 
     file: Path | None = None
     """A file with an Avro schema or Protobuf descriptors."""

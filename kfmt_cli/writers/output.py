@@ -76,7 +76,7 @@ class AtomicOutput(ABC):
 
 class OutputFile(AtomicOutput):
     """A file being written; raises OutputError. path: its final path, for messages. permissions:
-    the most that it may have."""
+    the maximum permissions of the file."""
 
     def __init__(self, path: Path, temporary_path: Path, permissions: int) -> None:
         self.path = path
@@ -301,8 +301,8 @@ def open_staging_directory(
     inputs: Sequence[str] = (),
     for_broker: bool = True,
 ) -> Iterator[StagingDirectory]:
-    """Yield a staging directory, see there; commit it at the end of the block, or discard it if the
-    block fails."""
+    """Yield a `StagingDirectory`; commit it at the end of the block, or discard it if the block
+    fails."""
     staging = StagingDirectory(destination, force, inputs=inputs, for_broker=for_broker)
     try:
         yield staging
@@ -445,7 +445,7 @@ def require_outside_inputs(output: str, inputs: Iterable[str]) -> None:
 
 
 def require_free_of_broker_files(output: Path) -> None:
-    """Raise UsageError if an output is no regular file, or would be next to a broker's files."""
+    """Raise UsageError if an output is not a regular file, or would be next to a broker's files."""
     name = format_display_name(str(output))
     if output.is_dir():
         raise UsageError(f"{name}: is a directory; name a file")

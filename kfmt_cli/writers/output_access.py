@@ -1,7 +1,8 @@
 """The owner, the group and the permissions of outputs.
 
-A broker opens logs and indexes for reading and writing as its own user, so what is written for it
-belongs to that user. Nobody may read in an output what they may not read in its inputs.
+A broker opens logs and indexes for reading and writing as its own user, so files written for a
+broker belong to that user. An output gives nobody access to data that they cannot read in its
+inputs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ALL_PERMISSIONS = 0o777
 
 
 def current_umask() -> int:
-    """The permissions that new files of this process lack."""
+    """The umask of this process: the permissions that its new files lack."""
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
@@ -95,7 +96,8 @@ def _change_umask(change: Callable[[int], None], mask: int) -> None:
 
 
 def stat_replaced_file(path: Path) -> os.stat_result | None:
-    """The status of a file to replace; None without one. A link's is not its target's."""
+    """The status of a file to replace; None without one. For a link, it is the status of the link
+    itself."""
     try:
         status = path.lstat()
     except OSError:

@@ -39,6 +39,10 @@ BROKEN = {
         "kfmt_cli/log/rows.py",
         '"""Rows."""\n' + 'def f(row: dict[str, int]) -> int:\n    return row["a"]\n' * 500,
     ),
+    "docstrings_name_what_exists": (
+        "kfmt_cli/log/rows.py",
+        '"""Rows; `read_rows` reads them."""\ndef iter_rows() -> None:\n    """Iterate."""\n',
+    ),
     "pages_are_in_plain_english": ("docs/ci.md", "It goes on.\n"),
     "pages_keep_their_length": ("README.md", "x\n" * 500),
 }

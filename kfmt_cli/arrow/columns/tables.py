@@ -159,7 +159,7 @@ class SplitReadResult:
             )
 
     def add_epochs(self, batch: pa.RecordBatch, row_mask: BoolArray | None = None) -> None:
-        """Add the leader epochs of rows to the result. row_mask: of the rows, if not all."""
+        """Add the leader epochs of rows to the result. row_mask: selects rows; None for all."""
         for column_name in ("leader_epoch", "partition_leader_epoch"):
             if column_name in batch.schema.names:
                 epochs = batch.column(column_name)

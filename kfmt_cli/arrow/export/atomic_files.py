@@ -98,7 +98,7 @@ def write_json_file(path: str, json_value: object) -> None:
 
 
 def read_file_bytes(path: str) -> bytes | None:
-    """The content of a small file of kfmt's own, None if it is missing; raises InputError."""
+    """The content of a small file that kfmt wrote; None if it is missing. Raises InputError."""
     if is_local(path):
         try:
             return read_regular_file(

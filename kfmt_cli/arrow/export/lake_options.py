@@ -38,16 +38,17 @@ class LakeOptions:
 
     @property
     def listing_table(self) -> str:
-        """The table whose kinds of files are the inputs: KRaft snapshots only with records."""
+        """The table that decides which kinds of files are inputs; KRaft snapshots are inputs only
+        for records."""
         return SEGMENTS_TABLE.name if RECORDS_TABLE.name in self.table_names else BATCHES_TABLE.name
 
     def tables_of_group(self, splits: Sequence[FileSplit]) -> tuple[str, ...]:
-        """The tables with rows of splits, which are all of one kind."""
+        """The tables that get rows from these splits, which are all of one kind of file."""
         is_snapshot = splits[0].kind is KRAFT_SNAPSHOT_KIND
         return (SNAPSHOT_RECORDS_TABLE.name,) if is_snapshot else self.table_names
 
     def all_tables(self, splits: Iterable[FileSplit]) -> tuple[str, ...]:
-        """The tables with rows of any splits."""
+        """The tables that get rows from any of these splits."""
         has_snapshots = any(split.kind is KRAFT_SNAPSHOT_KIND for split in splits)
         return (
             (*self.table_names, SNAPSHOT_RECORDS_TABLE.name) if has_snapshots else self.table_names

@@ -55,7 +55,7 @@ _BATCH_KEY_COLUMNS = ("producer_id", "producer_epoch", "transactional", "control
 
 @dataclass(slots=True)
 class RestoredCounts:
-    """Counts of what was written of a partition, and of what was lost."""
+    """Counts of the written and the lost records and batches of a partition."""
 
     records: int = 0
     batches: int = 0
@@ -155,7 +155,7 @@ class _BatchCursor:
 
 
 class PartitionRestorer:
-    """Writes the records of a partition into segments under a directory of a staging.
+    """Writes the records of a partition into segments under a staging directory.
 
     batches: the rows of the table of batches in offset order; None without such a table. codec: the
     number of the codec for all batches; None for the codecs in the table, or for no compression

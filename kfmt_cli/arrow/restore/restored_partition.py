@@ -183,8 +183,8 @@ def restore_segments(
     roll_settings: RollSettings,
     codec_number: int | None,
 ) -> PartitionRestorer:
-    """Write the segments of a partition under a directory of a staging; raises InputError,
-    OutputError. codec_number: see `PartitionRestorer`."""
+    """Write the segments of a partition under a staging directory; raises InputError, OutputError.
+    codec_number: see `PartitionRestorer`."""
     batch_rows = partition.iter_rows(BATCHES_TABLE.name) if partition.batch_files else None
     restorer = PartitionRestorer(
         partition.directory_name, staging, directory, roll_settings, batch_rows, codec_number

@@ -1,1 +1,1 @@
-"""The brokers of a cluster together: elections, replicas that diverge."""
+"""Rules that involve several brokers of a cluster: elections and diverging replicas."""

@@ -8,7 +8,7 @@ none of them is back in time, all expire at once, and are fenced in the order of
 Source: `org.apache.kafka.controller.PartitionChangeBuilder` (`electAnyLeader`, `build`),
 `ReplicationControlManager` (`handleBrokerUnfenced`, `handleBrokerFenced`, `handleBrokerShutdown`,
 `handleAssignReplicasToDirs`), `ClusterControlManager` (`registerBroker`, `activate`),
-`BrokerHeartbeatManager` (until 3.9: `BrokerHeartbeatStateList`; from 4.0 on
+`BrokerHeartbeatManager` (until 3.9: `BrokerHeartbeatStateList`; since 4.0
 `BrokerHeartbeatTracker`), `org.apache.kafka.timeline.BaseHashTable`.
 """
 

@@ -1,9 +1,9 @@
 """Chooses the replica from which each record of a partition is read, so that it is read once.
 
 A record is identified by topic id, partition, offset and leader epoch: replicas that have the same
-epoch at an offset have the same record. The rules are those of `merge`: of replicas that agree, the
-one with the most undamaged offsets is read, and the others complete it. Of branches, which an
-unclean leader election creates, the one with the latest leader epoch is read.
+epoch at an offset have the same record. The rules are those of `merge`: among replicas that agree,
+the one with the most undamaged offsets is read, and the others complete it. Among branches, which
+an unclean leader election creates, the one with the latest leader epoch is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_OFFSET = (1 << 63) - 1
 
 @dataclass(slots=True)
 class ReplicaChoice:
-    """Which offsets are read of each log of a partition."""
+    """The offsets to read from each log of a partition."""
 
     leader: ReplicaContents
     """The replica with the latest leader epoch, whose branch is read."""
@@ -71,7 +71,8 @@ def _is_same_partition(
 
 
 def choose_replicas(replicas: Sequence[ReplicaContents]) -> ReplicaChoice:
-    """Choose what is read of the replicas of a partition. Of equal ones, the first is read."""
+    """Choose the offsets to read from each replica of a partition. Among equal replicas, the first
+    is read."""
     choice = ReplicaChoice(
         max(replicas, key=lambda replica: (replica.latest_epoch, replica.end_offset))
     )
@@ -165,7 +166,7 @@ def _iter_log_intervals(
 def find_divergence_offset(
     leader_epochs: Iterable[EpochInterval], follower_epochs: Iterable[EpochInterval]
 ) -> int | None:
-    """The first offset at which a replica has another record than the leader; None if there is
+    """The first offset at which a replica's record differs from the leader's; None if there is
     none.
 
     Epochs only increase along a log. A record of an earlier epoch than the leader has at or before

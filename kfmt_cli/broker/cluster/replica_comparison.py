@@ -146,7 +146,8 @@ def compute_truncation_offset(follower: LeaderEpochs, leader: LeaderEpochs) -> i
 
 
 class UnreadableRecordsError(Exception):
-    """Some records of batches that pass their checksums cannot be read, and so not compared."""
+    """Some records of batches that pass their checksums cannot be read, so they cannot be
+    compared."""
 
 
 DifferenceFinder = Callable[[list[ReplicaBatch], list[ReplicaBatch]], int | None]

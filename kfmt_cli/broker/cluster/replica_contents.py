@@ -1,4 +1,4 @@
-"""What the log of a replica contains, from its batch headers: undamaged offsets, leader epochs."""
+"""The contents of a replica's log, from its batch headers: undamaged offsets, leader epochs."""
 
 from __future__ import annotations
 
@@ -178,8 +178,8 @@ class ReplicaContents:
 
     @property
     def undamaged_intervals(self) -> OffsetIntervals:
-        """The offsets in undamaged batches. In a compacted log, the offsets between two undamaged
-        logs count, which the log cleaner has removed."""
+        """The offsets in undamaged batches. In a compacted log, offsets between two undamaged logs
+        count too, because the log cleaner removed them."""
         intervals = merge_intervals(
             interval for log in self.logs for interval in log.undamaged_intervals
         )
@@ -199,7 +199,7 @@ class ReplicaContents:
     @property
     def epoch_intervals(self) -> list[EpochInterval]:
         """The leader epochs of all logs, and those in its checkpoint that begin before the log end,
-        also if all batches with them are damaged."""
+        even if all their batches are damaged."""
         damaged_intervals = (interval for log in self.logs for interval in log.damaged_intervals)
         end_offset = max([self.end_offset, *(last + 1 for _, last in damaged_intervals)])
         intervals = [interval for log in self.logs for interval in log.epoch_intervals]
@@ -216,7 +216,8 @@ class ReplicaContents:
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last undamaged one; the base offset of a last log without any."""
+        """The offset after the last undamaged one; the base offset of the last log if it has
+        none."""
         last_offsets = [interval[1] for log in self.logs for interval in log.undamaged_intervals]
         return max([*(log.base_offset for log in self.logs[-1:]), *(o + 1 for o in last_offsets)])
 

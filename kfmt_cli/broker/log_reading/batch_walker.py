@@ -1,7 +1,7 @@
 """The batch that a broker finds for an offset, from the byte that the index returns onward.
 
 Source: `org.apache.kafka.common.record.FileRecords`: `searchForOffsetWithSize` in 3.9 and 4.0,
-`searchForOffsetFromPosition` from 4.1 on.
+`searchForOffsetFromPosition` since 4.1.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class DeliveredOffsets:
     fault: ConsumerFault = ConsumerFault.NONE
 
     def is_complete(self, batch: StoredBatch) -> bool:
-        """Whether a consumer receives all that a batch of magic 2 has. A transaction marker hands
-        nothing out, nor do offsets whose records compaction has removed."""
+        """Whether a consumer receives every record of a magic 2 batch. Transaction markers and
+        offsets whose records compaction has removed deliver nothing."""
         if self.fault is not ConsumerFault.NONE or batch.magic != 2:
             return False
         if batch.is_control:

@@ -146,8 +146,8 @@ def search_index(index_file: InputFile | None, column: str, target: int) -> Inde
 def lookup_in_segment(
     segment: Segment, column: str, target: int, kafka_version: KafkaVersion
 ) -> IndexLookup:
-    """Look up an `OFFSET_COLUMN` or a `TIMESTAMP_COLUMN` in one segment as a version does; raises
-    InputError."""
+    """Look up a value of `OFFSET_COLUMN` or `TIMESTAMP_COLUMN` in one segment, as a Kafka version
+    does; raises InputError."""
     log, target_offset = segment.required_log, target
     lookup = IndexLookup(log.name, column, target)
     if column == TIMESTAMP_COLUMN:

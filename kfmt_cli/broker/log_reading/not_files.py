@@ -1,8 +1,8 @@
-"""Directories, pipes and broken links in the place of a broker's file: what a start does.
+"""The effect on a start of directories, pipes and broken links in place of a broker's files.
 
 Java's `File.isFile` is false for all of them, so a broker does not list them; `File.exists` is true
-for a directory and a pipe. What opening one does depends on why it is opened, as observed on Kafka
-3.9.1 and 4.4.0 (`tests/interop/test_not_files.py`). Source: `LogLoader`,
+for a directory and a pipe. The effect of opening one depends on why it is opened, as observed on
+Kafka 3.9.1 and 4.4.0 (`tests/interop/test_not_files.py`). Source: `LogLoader`,
 `LogSegment.sanityCheck`, `AbstractIndex`, `TransactionIndex`, `ProducerStateManager.writeSnapshot`,
 `CheckpointFile`, `PartitionMetadataFile`.
 """
@@ -21,7 +21,7 @@ from kfmt_cli.errors import InputError
 
 
 class NotAFile(enum.Enum):
-    """What an entry is instead of a file."""
+    """The kinds of entries that are not files."""
 
     DIRECTORY = "is a directory"
     PIPE = "is a pipe, socket or device"
@@ -62,7 +62,7 @@ _FAILING_ACCESSES = {
 
 
 def find_not_a_file(directory: DirectoryListing, name: str) -> NotAFile | None:
-    """What the entry with a name is instead of a file; None for a file and for no entry."""
+    """The kind of the entry with a name if it is not a file; None for a file or a missing entry."""
     if name in directory.directories:
         return NotAFile.DIRECTORY
     if name in directory.special_files:
@@ -90,8 +90,8 @@ def start_file_names(directory: DirectoryListing) -> tuple[str, ...]:
 
 
 def check_access(directory: DirectoryListing, name: str, access: Access) -> None:
-    """Check that a start that opens a name finds a file, or none; raises FileAccessError, and
-    StartError if it waits."""
+    """Check that a start can open a file, or that the file does not exist; raises FileAccessError,
+    or StartError if the start would wait."""
     not_a_file = find_not_a_file(directory, name)
     if not_a_file is None:
         return

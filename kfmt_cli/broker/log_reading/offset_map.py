@@ -171,8 +171,8 @@ class LatestKeyOffsets:
 
 
 def latest_in_run_mask(run: Block, records: RecordColumns) -> BoolArray:
-    """Which records of a run of batches a compacted topic's replay needs: all but those outside
-    transactions whose key has a later one outside transactions."""
+    """Which records of a run of batches the replay of a compacted topic needs. It can skip a record
+    outside transactions if a later record outside transactions has the same key."""
     is_compared = (run.batches.crc_valid == 1) & (run.batches.transactional == 0)
     is_compared = is_compared[records.batch_of_row] & (records.rows.key_size >= 0)
     compared_rows = np.flatnonzero(is_compared & (records.rows.control == 0))[::-1]

@@ -1,4 +1,4 @@
-"""The offset that a broker answers for a timestamp, by the indexes as they are.
+"""The offset that a broker returns for a timestamp, according to its indexes.
 
 Source: `UnifiedLog.fetchOffsetByTimestamp`, `LogSegment.largestTimestamp`,
 `LogSegment.findOffsetByTimestamp`, `FileRecords.searchForTimestamp`; from 4.4 on, a record of a
@@ -36,12 +36,12 @@ def find_offset_for_timestamp(
     limit: DecompressionLimit,
     max_record_bytes: int,
 ) -> int | None:
-    """The offset that a broker answers after a clean shutdown, None for no offset.
+    """The offset that a broker returns after a clean shutdown; None for no offset.
 
     It searches a single segment: the first whose largest timestamp, by its time index or else by
     the file's time, is not older. A segment without an offset index is recovered: its indexes are
     right. segments: those with logs, in order. max_record_bytes: max.decompressed.message.bytes of
-    the topic. Raises InputError if the answer is an error.
+    the topic. Raises InputError if the broker returns an error.
     """
     for segment in segments:
         is_recovered = OFFSET_INDEX_KIND not in segment.index_by_kind

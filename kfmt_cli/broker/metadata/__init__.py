@@ -1,1 +1,2 @@
-"""What a broker reads of its cluster before it loads logs: identities and the metadata log."""
+"""The cluster information that a broker reads before it loads logs: identities and the metadata
+log."""

@@ -161,8 +161,8 @@ class ClusterImage:
     def find_only_common_replica(
         self, topic_partitions: Iterable[tuple[str, int] | None]
     ) -> int | None:
-        """The only broker that has a replica of each of some partitions, without those that the
-        cluster does not have."""
+        """The only broker that has a replica of all given partitions; partitions that the cluster
+        does not have are ignored."""
         replica_sets = [
             set(self.registration_by_partition[topic_partition].leadership.replicas)
             for topic_partition in topic_partitions

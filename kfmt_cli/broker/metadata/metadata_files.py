@@ -78,8 +78,8 @@ def iter_start_file_problems(
     find_problem: Callable[[InputFile], str | None],
     read_errors: list[InputError],
 ) -> Iterator[tuple[str, str]]:
-    """The same as `iter_file_problems` of the files that a start reads if they exist, and those
-    that it cannot open."""
+    """As `iter_file_problems`, for the files that a start reads if they exist; also the files that
+    it cannot open."""
     access_errors: list[tuple[str, StartError]] = []
     files = find_start_files(directory, names, Access.READ_EXISTING, access_errors)
     yield from ((name, str(error)) for name, error in access_errors)

@@ -11,7 +11,7 @@ from kfmt_cli.broker.version import PredictedVersion
 
 
 def predict_broker_version(log_directory: Path) -> PredictedVersion:
-    """The version of the broker of a log directory, by its metadata log or the default."""
+    """The Kafka version of a log directory's broker, from its metadata log; else the default."""
     broker_directories = BrokerDirectories([load_log_directory(log_directory)])
     broker_directories.set_predicted_version(None)
     return broker_directories.predicted_version
@@ -24,8 +24,9 @@ def group_directories_by_broker(
 
     A broker has one metadata log. A directory without one belongs to the broker that has the same
     ids. If the user named it together with the directory of one broker, it belongs to that broker,
-    unless its ids name another broker in the metadata log. One within another log directory is on
-    its own. user_paths: the paths that the user named. listed_paths: those of log directories.
+    unless its ids name another broker in the metadata log. A log directory inside another one forms
+    a group of its own. user_paths: the paths that the user named. listed_paths: the paths of log
+    directories.
     """
     all_directories: list[LogDirectory] = []
     inner_directories: list[LogDirectory] = []

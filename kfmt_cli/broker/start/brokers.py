@@ -139,8 +139,8 @@ class BrokerDirectories:
         return format_display_name(f"{self.directories[0].path}/{METADATA_LOG_NAME}")
 
     def set_predicted_version(self, explicit_version: PredictedVersion | None) -> None:
-        """Set its version: the explicit one, else the metadata log's, else the last with ZooKeeper
-        if it is of such a broker, else the default."""
+        """Set its version: the explicit one, else the metadata log's, else the last version with
+        ZooKeeper for a broker with ZooKeeper, else the default."""
         self._has_explicit_version = (
             explicit_version is not None and not explicit_version.is_nearest
         )

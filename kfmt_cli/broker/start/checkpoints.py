@@ -47,7 +47,7 @@ class CheckpointNumberError(Exception):
 
 
 def read_checkpoint_entries(file: InputFile, column_bits: tuple[int, ...]) -> list[list[int | str]]:
-    """The entries of a checkpoint; raises CheckpointError, NumberError, InputError."""
+    """The entries of a checkpoint; raises CheckpointError, CheckpointNumberError, InputError."""
     file_bytes = read_small_file(file, MAX_CHECKPOINT_BYTES)
     try:
         lines = _LINE_BREAK_PATTERN.split(file_bytes.decode())
@@ -97,7 +97,7 @@ def _parse_int(file: InputFile, number_text: str, n_bits: int) -> int:
 def read_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
     """The epochs of a leader-epoch-checkpoint, each with its start offset.
 
-    Raises CheckpointError, NumberError, InputError.
+    Raises CheckpointError, CheckpointNumberError, InputError.
     """
     return [
         (int(epoch), int(start_offset))
@@ -106,7 +106,8 @@ def read_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
 
 
 def read_valid_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
-    """The same epochs; a negative number, with which no broker starts, raises NumberError."""
+    """As `read_epoch_entries`, but a negative number, with which no broker starts, raises
+    CheckpointNumberError."""
     epoch_entries = read_epoch_entries(file)
     if any(number < 0 for epoch_entry in epoch_entries for number in epoch_entry):
         raise CheckpointNumberError(f"{file.name}: negative epoch or offset")
@@ -116,7 +117,7 @@ def read_valid_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
 def read_checkpoint_offsets(file: InputFile) -> dict[tuple[str, int], int]:
     """The offset of each partition in a log directory's checkpoint.
 
-    Raises CheckpointError, NumberError, InputError.
+    Raises CheckpointError, CheckpointNumberError, InputError.
     """
     entries = read_checkpoint_entries(file, OFFSET_COLUMN_BITS)
     return {(str(topic), int(partition)): int(offset) for topic, partition, offset in entries}

@@ -48,7 +48,7 @@ _OTHER_NAMES = (
 
 
 class Situation(Enum):
-    """What is wrong with a directory in a log directory."""
+    """The possible problems of a directory in a log directory."""
 
     NONE = "it is where and what its name says"
     MISNAMED = "it is the only copy of a partition whose name it does not have"
@@ -120,7 +120,7 @@ class DirectoryIdentity:
         )
 
     def mark_copy(self, original: DirectoryIdentity) -> None:
-        """Make it a copy of another directory, which the broker has to use."""
+        """Mark it as a copy of another directory, which the broker must use instead."""
         self.situation, self.original = Situation.COPY, original
 
 
@@ -128,7 +128,7 @@ class BrokerIdentities:
     """The directories in a broker's log directories, each with the partition that it is.
 
     node_id: the broker's id, None if unknown. missing_partitions: the partitions that the metadata
-    log assigns to the broker and of which it has no directory.
+    log assigns to the broker but that have no directory there.
     """
 
     def __init__(self, broker: BrokerDirectories, node_id: int | None) -> None:
@@ -150,7 +150,7 @@ class BrokerIdentities:
 
     @property
     def missing_alone(self) -> list[TopicPartition]:
-        """The missing partitions of which no other broker has a replica."""
+        """The missing partitions that have no replica on another broker."""
         registrations = {} if self.image is None else self.image.registration_by_partition
         return [
             topic_partition

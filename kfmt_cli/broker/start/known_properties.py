@@ -29,7 +29,8 @@ class KnownProperties:
 
     @property
     def has_new_cluster_id(self) -> bool:
-        """Whether no file has the cluster.id: a cluster of one node can have another."""
+        """Whether no file has the cluster.id, so that a new one is generated: a cluster of one node
+        may change it."""
         return self.cluster_id is not None and self.cluster_id == self.new_cluster_id
 
     @property

@@ -1,4 +1,4 @@
-"""What a start on a partition begins with, and what it leaves."""
+"""The input and the result of a start on a partition."""
 
 from __future__ import annotations
 

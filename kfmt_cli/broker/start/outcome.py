@@ -31,7 +31,7 @@ STRAY, OFFLINE, UNSERVED = "stray", "offline", "unserved"
 
 @dataclass(slots=True)
 class PredictedStart:
-    """A start on a partition, or on a file of the log directory that stops the broker."""
+    """The predicted start of a partition, or of a broker that a file in the log directory stops."""
 
     file: str
     after: str
@@ -89,7 +89,8 @@ class PredictedStart:
 
     @property
     def hidden(self) -> OffsetInterval | None:
-        """The kept offsets that read_committed consumers receive now, and not after the start."""
+        """The retained offsets that read_committed consumers receive now but not after the
+        start."""
         before, after = self.last_stable_offset_before, self.last_stable_offset
         if before is None or after is None or self.log_end_offset is None:
             return None

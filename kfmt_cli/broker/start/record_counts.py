@@ -1,4 +1,4 @@
-"""How many records of a partition are in some offsets: gaps between batches have none."""
+"""Counts a partition's records in offset ranges; gaps between batches contain none."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class RecordCounter:
         return sum(n_records_by_offset.values())
 
     def count_committed(self, interval: OffsetInterval) -> int:
-        """The number of records that read_committed consumers receive in some offsets, wherever
-        they stop; raises InputError."""
+        """The number of committed records in an offset range, even after the last stable offset;
+        raises InputError."""
         logs = self._logs
         committed = read_committed_records(
             logs, (block for log in logs for block in read_blocks_from(log)), raises_unread=True

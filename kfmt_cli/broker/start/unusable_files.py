@@ -73,8 +73,8 @@ _LENIENT_ROLES = frozenset({FileRole.RECOVERY_POINTS, FileRole.LOG_STARTS})
 def iter_unusable_files(
     broker: BrokerDirectories, read_errors: list[InputError]
 ) -> Iterator[UnusableFile]:
-    """The files in a broker's log directories that it cannot use; adds the errors of unreadable
-    ones, of which that is unknown, to `read_errors`."""
+    """The files in a broker's log directories that it cannot use; adds the errors of files that
+    kfmt cannot read to `read_errors`."""
     for directory in broker.directories:
         listing = directory.listing
         if listing is None:

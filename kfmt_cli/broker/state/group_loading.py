@@ -106,7 +106,7 @@ class LoadedGroups:
 
     def load_record(self, name: str, key: FieldDict, value: FieldDict | None) -> str | None:
         """Load a record of a group; returns the exception in Kafka's words, None if it is loaded.
-        name: of its message, without Key or Value."""
+        name: the name of its message, without Key or Value."""
         if name == "GroupMetadata":
             return self._load_classic(key.group, value)
         prefix = next(prefix for prefix in _PROTOCOL_BY_PREFIX if name.startswith(prefix))

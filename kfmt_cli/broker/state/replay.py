@@ -52,9 +52,9 @@ class TopicReplay(ABC):
     """Turns the records of one partition, in offset order, into state.
 
     topic: the topic replayed. row_types: the types of its rows, in display order.
-    malformed_records: the problems of records, by offset. skipped_kinds: records that were skipped,
-    by type or version that is unknown. later_kinds: records of later versions that were read as the
-    newest known. load_failure: the first record with which a broker fails to load the partition.
+    malformed_records: the problems of records, by offset. skipped_kinds: skipped records, by their
+    unknown type or version. later_kinds: records of later versions that were read as the newest
+    known. load_failure: the first record with which a broker fails to load the partition.
     """
 
     topic: ClassVar[str]
@@ -111,11 +111,12 @@ class TopicReplay(ABC):
         return None
 
     def orphan_messages(self) -> Iterator[str]:
-        """A sentence for each record that its program takes for deleted, and Kafka does not."""
+        """A sentence for each record that the topic's program considers deleted but Kafka does
+        not."""
         return iter(())
 
     def unknown_record_messages(self) -> Iterator[str]:
-        """What was skipped, and what was read as an older version: a sentence for each."""
+        """A sentence for each kind of record that was skipped or read as an older version."""
         for kinds, consequence in (
             (self.skipped_kinds, "skipped"),
             (self.later_kinds, "read as the newest known version"),
@@ -294,8 +295,8 @@ class CompactedTopicReplay(TopicReplay):
             yield self.row_types[0], {**key_fields, **value_fields}
 
     def iter_current_records(self) -> Iterator[tuple[str, RecordFields, RecordFields]]:
-        """The current records in log order: the name of the key's message, the key's data, with its
-        bytes as `key_bytes`, and the value's."""
+        """The current records in log order: the name of the key's message, the data of the key
+        (with its bytes as `key_bytes`) and the data of the value."""
         for record in self._latest_by_key.values():
             key = record.key or b""
             decoded_key = self.decoder.decode_key(key)

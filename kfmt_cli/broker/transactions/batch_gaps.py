@@ -27,7 +27,7 @@ _MAX_DAMAGED_BATCHES = 1000  # kept of a gap
 
 
 class BatchGap(NamedTuple):
-    """Offsets between two undamaged batches, which no undamaged batch has."""
+    """Offsets between two undamaged batches that no undamaged batch contains."""
 
     first_offset: int
     last_offset: int
@@ -108,8 +108,8 @@ class BatchGapFinder:
             yield self._accept_pending_part()
 
     def take_last_gap(self) -> BatchGap | None:
-        """The damaged batches after the last undamaged one; None without any. Other bytes there are
-        what a crash leaves."""
+        """The damaged batches after the last undamaged one; None if there are none. Any other bytes
+        there are remnants of a crash."""
         self._add_file_end()
         self._has_unreadable_bytes = False
         return self._take_gap(self.log_end_offset + len(self._damaged))

@@ -1,4 +1,4 @@
-"""What transaction coordinators decided, from the logs of __transaction_state.
+"""The decisions of transaction coordinators, from the logs of __transaction_state.
 
 Before it writes the markers of a transaction, the coordinator logs how it ends, with its
 partitions: PrepareCommit or PrepareAbort. Source:
@@ -61,7 +61,7 @@ class Decision:
     """By the same clock: after it had written them; None if unknown."""
 
     def can_end(self, records_epoch: int) -> bool:
-        """Whether it can end a transaction whose records have an epoch."""
+        """Whether it can end a transaction whose records have this producer epoch."""
         n_bumps = self.producer_epoch - records_epoch
         if self.control_type == ABORT and n_bumps == 1 + self.bumps_epoch:
             return True  # by the coordinator, which fences the producer by another epoch
@@ -70,7 +70,7 @@ class Decision:
 
 @dataclass(slots=True)
 class ProducerHistory:
-    """The decisions of a coordinator about one producer in one partition, without omission."""
+    """All decisions of a coordinator about one producer in one partition."""
 
     decisions: list[Decision] = field(default_factory=list)
     is_complete: bool = False
@@ -145,8 +145,8 @@ def read_producer_histories(
     user_paths: Sequence[InputPath | str],
     producer_ids: Collection[int],
 ) -> Iterator[dict[int, ProducerHistory]]:
-    """The histories of some producers in the partition of a log, by producer id: one for each
-    coordinator's log in its log directory and under the given paths that can be read."""
+    """The histories of producers in the partition of a log, by producer id. Each readable
+    coordinator's log in its log directory or under the given paths contributes one."""
     directory = log_partition_directory(log_path)
     topic, partition = parse_topic_partition(directory.name)
     if topic is None or partition is None or topic == TRANSACTION_STATE_TOPIC:

@@ -49,7 +49,7 @@ _MAX_WRONG_BYTES, _MAX_WRONG_NONZERO_BYTES = 12, 5
 
 
 class DamagedMarker(NamedTuple):
-    """What is known of a marker whose batch is damaged or misplaced."""
+    """The known facts about a marker whose batch is damaged or misplaced."""
 
     offset: int
     producer_id: int
@@ -96,7 +96,7 @@ class DamagedMarker(NamedTuple):
 
 
 class DamagedBatch(NamedTuple):
-    """What the bytes of a damaged batch show."""
+    """The facts that the bytes of a damaged batch show."""
 
     marker: DamagedMarker | None
     is_certain: bool

@@ -108,7 +108,8 @@ def find_decisions(
 def find_decision(
     endings: Sequence[Ending], index: int, history: ProducerHistory
 ) -> Decision | None:
-    """The decision that ended a transaction; None if several are possible, with other outcomes.
+    """The decision that ended a transaction; None if decisions with different outcomes are
+    possible.
 
     endings: of the producer in a partition, in order. index: the transaction's.
     """

@@ -1,4 +1,4 @@
-"""What the files next to a partition's logs say about its transactions.
+"""Evidence about a partition's transactions in the files next to its logs.
 
 A transaction index lists the aborted transactions of its segment, with their first offsets; a
 producer snapshot has the transactions that were open at its offset. Both outlive a marker that is
@@ -52,7 +52,7 @@ class SnapshotEvidence(NamedTuple):
 
 @dataclass(slots=True)
 class TransactionEvidence:
-    """What transaction indexes and producer snapshots say about a partition's transactions."""
+    """Evidence about a partition's transactions in transaction indexes and producer snapshots."""
 
     entries: list[AbortedEntry] = field(default_factory=list)
     """In order of their markers."""
@@ -121,15 +121,16 @@ class TransactionEvidence:
 
 
 def read_transaction_evidence(logs: Sequence[InputFile]) -> TransactionEvidence:
-    """What the files next to the logs of a partition say; raises InputError if their directory
-    cannot be listed or a file cannot be read. Damaged files say nothing."""
+    """The evidence in the files next to the logs of a partition; raises InputError if their
+    directory cannot be listed or a file cannot be read. Damaged files are ignored."""
     paths = (log.path for log in logs if log.path != STDIN_PATH)
     directories = dict.fromkeys(path.rpartition("/")[0] or "." for path in paths)
     return read_evidence_in_files(*(list(_iter_files_in(path)) for path in directories))
 
 
 def read_evidence_in_files(*files_by_directory: Sequence[InputFile]) -> TransactionEvidence:
-    """The same, from the files of each directory with the partition's logs."""
+    """As `read_transaction_evidence`, from the files of each directory with the partition's
+    logs."""
     entries: list[AbortedEntry] = []
     indexed_ranges: list[tuple[int, int]] = []
     snapshots: list[SnapshotEvidence] = []

@@ -68,8 +68,8 @@ class _TransactionBatch(NamedTuple):
 class TransactionTracker:
     """Tracks the transactions of a log, block by block.
 
-    logs: the logs; where they have gaps in which a transaction may have ended, the files next to
-    them count too, and the coordinators' logs in their log directory and under `user_paths`.
+    logs: the logs. If a transaction may have ended in a gap, the files next to them and the
+    coordinators' logs in their log directory and under `user_paths` provide evidence.
     open_transaction_by_producer: the open transactions by producer id, in log order.
     newest_timestamp: the largest timestamp in undamaged batches.
     newest_broker_clock_ms: the largest one that the broker's clock set (markers, LogAppendTime).
@@ -137,20 +137,20 @@ class TransactionTracker:
             )
 
     def track(self, blocks: Iterable[Block]) -> Iterator[Transaction]:
-        """Process all blocks; yields the transactions that end in them, and those of which damage
-        hides whether they did."""
+        """Process all blocks; yields the transactions that end in them, and those that may have
+        ended in a damaged part."""
         for block in blocks:
             yield from self.process_block(block)
         yield from self.finish()
 
     def process_block(self, block: Block) -> Iterator[Transaction]:
         """Process the batches of the next block; yields the transactions that end in them, except
-        those of which damage hides how."""
+        those whose outcome damage hides."""
         yield from self._withhold_unknown(self._process_block(block))
 
     def finish(self) -> Iterator[Transaction]:
-        """Yields the transactions that ended in damaged batches after all others, and those of
-        which damage hides how or whether they ended."""
+        """Yield the transactions that ended in damaged batches after all others, and those whose
+        end or outcome damage hides."""
         yield from self._withhold_unknown(self._finish())
         if self._unknown_transactions:
             self._resolve_unknown()
@@ -405,9 +405,9 @@ def read_committed_records(
 ) -> CommittedRecords:
     """The committed part of a partition, from its logs' blocks in order.
 
-    Where the logs are damaged, the files next to them show how transactions ended, and the
-    coordinators' logs in their log directory or under `user_paths`; of those of which none does,
-    no record counts as committed, unless commits_unknown.
+    If the logs are damaged, the files next to them and the coordinators' logs in their log
+    directory or under `user_paths` show how transactions ended. Records of a transaction whose
+    outcome none of them shows do not count as committed, unless commits_unknown.
     aborts_open_transactions: transactions that are open at the end count as aborted there, as they
     will be after their timeout, so that they do not hold back the last stable offset.
     raises_unread: raise InputError for files next to the logs that cannot be read; else outcomes

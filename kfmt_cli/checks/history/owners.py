@@ -82,7 +82,7 @@ class MissingReplicasCheck(BrokerCheck):
 
 
 class PlacesCheck(BrokerCheck):
-    """Each partition is in a directory of its name in a log directory, and none is missing."""
+    """Each partition is in a log directory, in a directory with its name, and none is missing."""
 
     def check_broker(
         self, broker: BrokerDirectories, identities: BrokerIdentities
@@ -134,7 +134,7 @@ class MovingReplicasCheck(BrokerCheck):
 
 
 def iter_cluster_findings(brokers: Sequence[BrokerDirectories]) -> Iterator[Finding]:
-    """Findings for the log directories of another cluster than that of the first broker."""
+    """Findings for log directories that belong to a different cluster from the first broker's."""
     directories = [directory for broker in brokers for directory in broker.directories]
     cluster_ids = [
         directory.meta_properties.cluster_id

@@ -72,7 +72,7 @@ class IndexCheckState:
 
 @dataclass(frozen=True, slots=True)
 class IndexChecker:
-    """How to check indexes."""
+    """Checks indexes with some settings."""
 
     limit: DecompressionLimit
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
@@ -125,8 +125,8 @@ class IndexChecker:
         )
 
     def index_results(self, index_state: IndexCheckState, log_size: int) -> list[FileResult]:
-        """The result for each kind, after the last block of the log. If a broker wrote the files
-        meanwhile, only what is found twice."""
+        """The result for each kind, after the last block of the log. If a broker wrote the files in
+        the meantime, only findings that a second read repeats."""
         results = list(self._iter_first_results(index_state, log_size))
         if not places_in_doubt(
             finding for result in results for finding in result.findings

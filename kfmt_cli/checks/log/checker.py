@@ -175,7 +175,7 @@ class LogCheckResult:
 
 @dataclass(frozen=True, slots=True)
 class LogChecker:
-    """How to check logs."""
+    """Checks logs with some settings."""
 
     deep: bool
     """Decompress and decode every record."""

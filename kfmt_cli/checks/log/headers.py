@@ -175,7 +175,7 @@ class HeaderRule:
 
 
 def identify_batch(run: Block, batch_index: int) -> BoundaryState:
-    """What identifies a batch in a finding; `merge_later` may report the first of a range."""
+    """Text that identifies a batch in a finding; `merge_later` may report the first of a range."""
     return {
         name: int(run.batches[name][batch_index]) for name in ("position", "number", "base_offset")
     }

@@ -118,7 +118,7 @@ class BuildOptions(CommonOptions):
 
     @property
     def target_topic(self) -> str | None:
-        """The topic to write; None for that of the lines."""
+        """The topic to write; None for the topic in the lines."""
         return self.as_topic or self.topic
 
     def __post_init__(self) -> None:

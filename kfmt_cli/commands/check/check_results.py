@@ -102,7 +102,7 @@ class CheckResults:
 
     @property
     def coming_starts(self) -> list[PredictedStart]:
-        """The starts of the kind that comes next in their log directories."""
+        """The starts that will happen next in their log directories."""
         kinds = {next_start.after for next_start in self.next_starts}
         return [start for start in self.predicted_starts if start.after in kinds]
 

@@ -473,7 +473,8 @@ def _are_empty(listings: list[DirectoryListing]) -> bool:
 
 
 def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:
-    """A test whether findings with this code count; raises UsageError for an unknown one."""
+    """A function that tells whether findings with a code count; raises UsageError for an unknown
+    code."""
     from kfmt_cli.findings.codes import finding_code_by_name
 
     shown_codes, hidden_codes = (

@@ -36,9 +36,10 @@ def iter_range_findings(
     decompression_limit: DecompressionLimit,
     on_error: Callable[[InputError], None],
 ) -> Iterator[Finding]:
-    """The offsets out of range in internal topics among some partitions that were checked.
+    """The findings about groups and mirrors whose next offset is out of range, from the internal
+    topics among the checked partitions.
 
-    log_directories: in which the logs are looked up, in addition to those of the partitions.
+    log_directories: further directories in which to look up logs, besides those of the partitions.
     on_error: receives errors about files that cannot be read.
     """
     results_by_path = {

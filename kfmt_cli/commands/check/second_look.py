@@ -38,8 +38,8 @@ def look_again(
     check_again: Callable[[list[str]], ResultByName],
 ) -> list[DirectoryListing]:
     """Check again the partitions that changed and have findings about more than one log, and keep
-    what both looks found; returns the current listings. check_again: checks the directories at some
-    paths, and returns the results by name."""
+    the findings that both looks found; returns the current listings. check_again: checks the
+    directories at some paths, and returns the results by name."""
     doubted_listings = [
         listing
         for listing in listings
@@ -114,7 +114,7 @@ def update_changed_intervals(
     log_directory: DirectoryListing,
     partitions: list[DirectoryListing],
 ) -> bool:
-    """Set the offsets that partitions have now if a broker wrote or created them meanwhile; returns
+    """Update the offsets of partitions that a broker wrote or created in the meantime; returns
     whether there are any. partitions: those that were listed in the log directory."""
     has_updates = False
     listed_paths = {partition.path for partition in partitions}

@@ -81,8 +81,8 @@ def _read_key_records(
 def report_other_key_forms(
     run: CommandRun, partition: Partition, key: bytes, decompression_limit: DecompressionLimit
 ) -> None:
-    """Report the keys of a partition that its program takes for this one, and the cleaner does
-    not."""
+    """Report the keys of a partition that its program treats as equal to this one but the cleaner
+    does not."""
     decoder = find_decoder(partition.topic_partition[0])
     if decoder is None or (logical_key := decoder.logical_key(key)) == key:
         return

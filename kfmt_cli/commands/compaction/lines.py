@@ -71,7 +71,8 @@ def cleaning_lines(row: FieldDict, theme: Theme) -> Iterator[str]:
 def key_lines(row: FieldDict, theme: Theme, heading: str | None) -> Iterator[str]:
     """A record of a key, and whether cleaning keeps it.
 
-    row: has the members of `KEY_FATE_ROW`. heading: the partition's name, above its first record.
+    row: has the members of `KEY_OUTCOME_ROW`. heading: the partition's name, above its first
+    record.
     """
     if heading is not None:
         yield f"{theme.paint('bold', escape_unprintable(heading))}\n"

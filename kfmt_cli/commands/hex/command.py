@@ -178,7 +178,7 @@ class HexCommand:
         return int(batch_indexes[0]) if len(batch_indexes) else None
 
     def _select_requested_record(self, anatomy_part: AnatomyPart) -> AnatomyPart:
-        """The part; if `only_record` is set, without the records at other offsets."""
+        """The part; with --alone, without the records at other offsets."""
         if not self.options.alone:
             return anatomy_part
         nodes = (

@@ -150,7 +150,7 @@ def show_lookups(
     target: int,
     explicit_version: PredictedVersion | None = None,
 ) -> None:
-    """Show the lookup of an `OFFSET` or a `TIMESTAMP` in each partition.
+    """Show the lookup of an offset or a timestamp in each partition.
 
     target_column: OFFSET_COLUMN or TIMESTAMP_COLUMN. explicit_version: the version that the user
     named.

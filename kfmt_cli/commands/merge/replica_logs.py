@@ -150,7 +150,7 @@ def replica_start_offset(replica: DiskReplica, topic_partition: TopicAndPartitio
 def iter_partly_read_interval(
     replica: DiskReplica, batches_by_log: Sequence[UndamagedBatches]
 ) -> Iterator[OffsetInterval]:
-    """The offsets of a replica's last log, if it can be read in part only. batches_by_log: the
+    """The offsets of a replica's last log, if only part of it can be read. batches_by_log: the
     undamaged batches of each log, in order."""
     fully_read_base_offsets = {base_offset for base_offset, *_ in replica.segment_fingerprints}
     for last_batches in batches_by_log[-1:]:

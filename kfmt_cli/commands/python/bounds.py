@@ -46,7 +46,7 @@ def parse_integer(argument_name: str, value: object) -> int | None:
 def time_to_ms(
     argument_name: str, time: int | datetime | str | None, *, rounds_up: bool = False
 ) -> int | None:
-    """A time in milliseconds since the epoch; text is what the command line takes, such as
+    """A time in milliseconds since the epoch; text as on the command line, such as
     2026-11-20T15:00. Raises UsageError. rounds_up: as for `datetime_to_ms`."""
     if isinstance(time, str):
         return parse_time_ms(argument_name, time)

@@ -37,7 +37,7 @@ MAX_NOTEBOOK_ROWS = 20  # rows shown per type in a notebook
 class CommandResult:
     """A command's output: the objects of `docs/json.md`, in the order it prints them.
 
-    No `Sequence`, which Polars would take for a list of dicts instead of the Arrow stream.
+    Not a `Sequence`, because Polars would treat that as a list of dicts instead of an Arrow stream.
     """
 
     rows: list[JsonObject]
@@ -234,7 +234,7 @@ class ExecutableCommand(Protocol):
     """A call of a command."""
 
     def execute(self) -> object:
-        """Do what the options say."""
+        """Run the command."""
 
 
 def null_run() -> CommandRun:

@@ -1,4 +1,4 @@
-"""Reading for programs: rows as Arrow, NumPy columns or plain objects, with findings.
+"""Python functions that read: rows as Arrow, NumPy columns or plain objects, with findings.
 
 The reading part of kfmt_cli's Python API (docs/python.md). It finds files as the commands do.
 """
@@ -187,8 +187,8 @@ class LogRowReader:
             yield numpy_columns(_innermost_rows(rows), self._columns)
 
     def objects(self) -> Iterator[JsonObject]:
-        """Plain objects, as in `kfmt dump --format json`, with raw bytes; whole ones, whichever
-        columns were chosen."""
+        """Plain objects, as in `kfmt dump --format json`, with raw bytes; always complete,
+        whichever columns were chosen."""
         for file, rows in self._iter_rows():
             columnar_rows = _innermost_rows(rows)
             common_members = {

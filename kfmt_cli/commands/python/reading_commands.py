@@ -1,4 +1,4 @@
-"""The commands that read, for programs: each returns its rows, as objects or as Arrow.
+"""Python functions for the commands that read: each returns its rows, as objects or as Arrow.
 
 Part of kfmt_cli's Python API (docs/python.md); `writing_commands.py` has the commands that write.
 """
@@ -29,8 +29,9 @@ def check(
 ) -> CommandResult:
     """Check everything about the partitions under some paths, as `kfmt check` does.
 
-    only, ignore: codes of findings to show, or to hide. kafka_version: the broker's, such as "4.2";
-    by default that of the metadata log. Raises UsageError for unknown ones.
+    only, ignore: codes of findings to show, or to hide. kafka_version: the broker's version, such
+    as "4.2"; by default, the version in the metadata log. Raises UsageError for an unknown code or
+    version.
     """
     from kfmt_cli.commands.check.command import CheckCommand
     from kfmt_cli.commands.check.options import CheckOptions
@@ -68,7 +69,7 @@ def find(
     """Find records by offset, timestamp (milliseconds or a datetime), key or producer, as
     `kfmt find` does.
 
-    key: text is taken as UTF-8.
+    key: text is encoded as UTF-8.
     """
     from kfmt_cli.commands.find.command import FindCommand
     from kfmt_cli.commands.find.options import FindOptions
@@ -145,8 +146,8 @@ def state(
 ) -> CommandResult:
     """Replay the state of internal topics, as `kfmt state` does.
 
-    topic: only these topics; names may have * and ?. as_topic: the internal topic, if the directory
-    is not named after it. of_topic: the former spelling of as_topic.
+    topic: only these topics; names may contain * and ?. as_topic: the internal topic, if the
+    directory is not named after it. of_topic: the former spelling of as_topic.
     """
     from kfmt_cli.commands.state.command import StateCommand
     from kfmt_cli.commands.state.options import StateOptions

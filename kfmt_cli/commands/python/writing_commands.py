@@ -1,6 +1,6 @@
-"""The commands that write, for programs: each returns the results that the command prints.
+"""Python functions for the commands that write: each returns the results that the command prints.
 
-As on the command line, inputs are never changed, and an output is complete or does not appear.
+As on the command line, inputs are never changed, and an output appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def salvage(
     """Copy every undamaged batch into new logs, as `kfmt salvage` does.
 
     destination: a new directory. records: also keep readable records of damaged batches. deleted:
-    also take what a broker marked as deleted. topic: the topic to which the partitions are to
-    belong. Raises InputError, UsageError, OutputError.
+    also copy data that a broker marked as deleted. topic: the topic that the new partitions will
+    belong to. Raises InputError, UsageError, OutputError.
     """
     from kfmt_cli.commands.salvage.command import SalvageCommand
     from kfmt_cli.commands.salvage.options import SalvageOptions
@@ -60,8 +60,9 @@ def rebuild_index(
     """Write the indexes that log recovery would write into a directory, as `kfmt rebuild-index`
     does.
 
-    as_started: those that a start after a crash leaves. index_interval_bytes: by default that of
-    each topic. force: replace files there. Raises InputError, UsageError, OutputError.
+    as_started: write the files that a start after a crash leaves. index_interval_bytes: by default,
+    the setting of each topic. force: replace existing files. Raises InputError, UsageError,
+    OutputError.
     """
     from kfmt_cli.commands.rebuild_index.command import RebuildIndexCommand
     from kfmt_cli.commands.rebuild_index.options import RebuildIndexOptions
@@ -86,8 +87,8 @@ def build(
 ) -> CommandResult:
     """Write segments from a file of JSON Lines, as `kfmt build` does.
 
-    as_topic: the topic to which all records are to belong; topic is its former spelling. options:
-    those of the command that shape batches, such as compression="zstd" or batch_records=100. Raises
+    as_topic: the topic that all records will belong to; topic is its former spelling. options: the
+    command's options for batches, such as compression="zstd" or batch_records=100. Raises
     InputError, UsageError, OutputError.
     """
     from kfmt_cli.commands.build.command import BuildCommand
@@ -124,9 +125,9 @@ def export(
 ) -> CommandResult:
     """Write records, batches or both as files for a lake, as `kfmt export` does.
 
-    file_format: parquet, json or csv. topic: only these topics; names may have * and ?. topics: its
-    former spelling. options: partition_by, one_file_per_partition, schema,
-    target_file_bytes. Raises InputError, UsageError, OutputError.
+    file_format: parquet, json or csv. topic: only these topics; names may contain * and ?. topics:
+    its former spelling. options: partition_by, one_file_per_partition, schema, target_file_bytes.
+    Raises InputError, UsageError, OutputError.
     """
     from kfmt_cli.commands.export.command import ExportCommand
     from kfmt_cli.commands.export.options import ExportOptions

@@ -45,7 +45,8 @@ class StartOrderCost:
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing is lost, stays offline or returns."""
+        """Whether the order loses no records, leaves no partition offline and brings no replaced
+        records back."""
         return not (self.n_lost_offsets or self.n_offline_partitions or self.n_returning_offsets)
 
     @property

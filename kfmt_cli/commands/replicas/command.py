@@ -275,7 +275,7 @@ def _with_missing_replicas(
     nodes: list[ClusterNode],
     registration: PartitionRegistration | None,
 ) -> list[DiskReplica]:
-    """The replicas of a partition, including missing ones; sets `is_set_aside`."""
+    """The replicas of a partition, including missing ones; sets `is_excluded`."""
     for replica in replicas:
         has_other_topic_id = (
             registration is not None

@@ -1,4 +1,5 @@
-"""A cluster as its disks have it: nodes, and partitions with their replicas compared."""
+"""A stopped cluster as found on its disks: its nodes, and its partitions with their replicas
+compared."""
 
 from __future__ import annotations
 
@@ -75,8 +76,8 @@ class PartitionComparison:
 
 @dataclass(slots=True)
 class OfflineCluster:
-    """A cluster, as its disks have it. metadata_node: the node whose metadata log is used, None if
-    there is no metadata log. evidence: sentences about the nodes."""
+    """A stopped cluster, as found on its disks. metadata_node: the node whose metadata log is used,
+    None if there is no metadata log. evidence: sentences about the nodes."""
 
     nodes: list[ClusterNode]
     partitions: list[PartitionComparison]

@@ -121,8 +121,8 @@ class PartitionOutcome:
 
     @property
     def possible_ends(self) -> list[tuple[int, int | None]]:
-        """Each possible leader with its log end offset, None for offline; the one with records that
-        depend on time is another one."""
+        """Each possible leader with its log end offset, None for offline; one entry per possible
+        number of records that coordinators append."""
         ends: list[tuple[int, int | None]] = []
         for election, replica in zip(self.elections, self.leader_replicas, strict=True):
             log_end = None if election.leader == NO_LEADER else _predicted_log_end(replica)

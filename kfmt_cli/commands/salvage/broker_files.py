@@ -31,7 +31,7 @@ def write_known_topic_id(
     directory_path: str,
 ) -> None:
     """Write partition.metadata if it was not copied and the metadata log next to the source has the
-    topic's id. directory_path: of the source; raises OutputError."""
+    topic's id. directory_path: the source's directory. Raises OutputError."""
     names = [str(output_directory / name) for name in sorted(PARTITION_METADATA_KIND.names)]
     if any((staging.directory / name).exists() for name in names):
         return

@@ -36,7 +36,7 @@ BYTES_PER_GROUP = 8 * MIB  # bytes to read between two checks for cancellation
 
 @dataclass(slots=True)
 class ScanStatus:
-    """Errors met by the tables of a query, which DuckDB reads in threads; and whether to stop."""
+    """Errors in the tables of a query, which DuckDB reads in threads, and whether to stop."""
 
     input_error_messages: dict[str, InputError | None] = field(default_factory=dict)
     """Messages about inputs that could not be read, each once, with the error if it is about a

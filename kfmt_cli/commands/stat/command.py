@@ -58,7 +58,7 @@ _SAMPLED_MEMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class StatSubject:
-    """What a row of statistics is about."""
+    """The subject of a row of statistics."""
 
     file: str
     """The log or directory; empty for a topic."""
@@ -72,8 +72,8 @@ DEFAULT_MAX_MAP_COUNT = 65_530  # of Linux
 
 
 def iter_statistics_hints(statistics: Sequence[LogStatistics]) -> Iterator[str]:
-    """What statistics show that is unusual: times in another unit, and too many segments for the
-    maps that Linux allows a process. Source: `kafka.log.AbstractIndex`, which maps its file."""
+    """Hints about unusual statistics: times in another unit, and more segments than the maps that
+    Linux allows a process. Source: `kafka.log.AbstractIndex`, which maps its file."""
     for row in statistics:
         question = "" if row.max_timestamp is None else suggest_time_unit(row.max_timestamp)
         if question:

@@ -42,7 +42,8 @@ class DecodedColumns:
 
     index_by_name: Mapping[str, int]
     """Each field's column in `rows`. A bytes field has two columns: its start, and its length under
-    `name_size`. An array has two: its count, and its first row in `children` under `name_first`."""
+    `<name>_size`. An array has two: its count, and its first row in `children` under
+    `<name>_first`."""
     rows: IntArray
     """(columns, rows)."""
     children: IntArray
@@ -167,7 +168,7 @@ class Layout:
             raise DecodeError(str(error), location, error.status) from None
 
     def read_values(self, data: Buffer, position: int, end: int) -> tuple[FieldDict, int]:
-        """The same as `read`, but raises WireError, which does not name the file."""
+        """As `read_row`, but raises WireError, which does not name the file."""
         value_by_name = FieldDict()
         frame_field_and_size: tuple[Field, int, int] | None = None
         for field in self.fields:
@@ -197,7 +198,7 @@ class Layout:
     # The writer.
 
     def encode_row(self, value_by_name: Mapping[str, Value]) -> bytes:
-        """The exact inverse of `read`, except that the value of a frame size is computed."""
+        """The exact inverse of `read_row`, except that the value of a frame size is computed."""
         encoded = (
             b"" if self.tagged_fields is None else self.tagged_fields.encode_fields(value_by_name)
         )

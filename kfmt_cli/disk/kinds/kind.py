@@ -184,7 +184,7 @@ def quote_content(content_text: str) -> str:
 
 
 def read_small_file(file: InputFile, max_bytes: int) -> bytes:
-    """All bytes of a small file; raises InputError, WrongKindError if it is not of its kind.
+    """All bytes of a small file; raises InputError, WrongFileKindError if it is not of its kind.
 
     max_bytes: the largest possible size of such a file.
     """

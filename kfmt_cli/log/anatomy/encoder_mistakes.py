@@ -1,8 +1,8 @@
-"""Finds the mistake of an encoder that wrote a batch which Kafka's layout does not explain.
+"""Finds the encoder's mistake in a batch that does not match Kafka's layout.
 
 Each likely mistake is a variant of the Layouts: a varint without zigzag, a fixed number in its
-place, a field that is missing. The variant under which all records end where the batch ends, with
-increasing offsets, is the answer. Damaged bytes fit none of them.
+place, a field that is missing. The variant that makes all records end where the batch ends, with
+increasing offsets, is the answer. Damaged bytes match none of them.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class EncoderMistake:
     """A mistake that explains all bytes of a batch's records.
 
     field_path: the field that is written wrongly; the first, if several are. is_in_header: whether
-    it is a field of the batch header. question_template: see `question`. wire_type: how the field
-    is written; None if it is missing, or right in itself.
+    it is a field of the batch header. question_template: see `question`. wire_type: the type with
+    which the field is written; None if it is missing, or correct by itself.
     """
 
     field_path: tuple[str, ...]
@@ -309,8 +309,8 @@ def _find_length_mistake(expectation: _Expectation, records: bytes) -> EncoderMi
 
 
 def find_header_mistake(batch: bytes) -> EncoderMistake | None:
-    """The field of a batch header that is missing or has another size, if its records are then
-    right; None if there is none. batch: a batch that is not compressed."""
+    """The field of a batch header that is missing or has another size, if that makes its records
+    valid; None if there is none. batch: a batch that is not compressed."""
     if len(batch) > MAX_EXAMINED_BYTES:
         return None
     # Without a length, any size of the batch fits: it is tried last.

@@ -51,7 +51,7 @@ _LENGTH_QUESTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class HeaderMarks:
-    """What to mark on a batch header."""
+    """Marks the fields of a batch header."""
 
     findings: Iterable[Finding] = ()
     mistake: EncoderMistake | None = None
@@ -162,7 +162,7 @@ def _find_field(record_node: FieldNode, field_path: tuple[str, ...]) -> FieldNod
 
 def mark_deltas(record_node: FieldNode, header_values: FieldDict, previous_delta: int) -> int:
     """Mark the offset of a record that does not follow the previous record's, or that is not in the
-    batch, and a timestamp that is no delta; returns the offset delta."""
+    batch, and a timestamp that is not a delta; returns the offset delta."""
     base_offset, last_delta = header_values.base_offset, header_values.last_offset_delta
     node_by_name = {child.name: child for child in record_node.children}
     time_node, offset_node = node_by_name.get("timestamp_delta"), node_by_name.get("offset_delta")
@@ -193,8 +193,8 @@ def mark_deltas(record_node: FieldNode, header_values: FieldDict, previous_delta
 
 
 def mark_magic(header_node: FieldNode, data: bytes) -> None:
-    """Mark the magic of bytes that are a batch of magic 2, as their checksum shows, but name
-    another."""
+    """Mark the magic of a batch that its checksum shows to be magic 2 although its magic byte
+    differs."""
     start = CHECKSUMMED_START_BY_MAGIC[2]
     stored_crc = int.from_bytes(data[CRC_POSITION_BY_MAGIC[2] : start], "big")
     node = next((child for child in header_node.children if child.name == "magic"), None)
@@ -205,7 +205,8 @@ def mark_magic(header_node: FieldNode, data: bytes) -> None:
 
 
 def describe_compressed_bytes(codec: str, data: bytes) -> str:
-    """What bytes are that are not of the codec that attributes name; empty if unknown."""
+    """The actual format of compressed bytes that do not match the codec in the attributes; empty if
+    unknown."""
     if codec == "gzip" and data.startswith(_ZLIB_PREFIXES):
         return "they are zlib's format; gzip has a header of its own"
     for prefix, name in _COMPRESSED_PREFIXES:
@@ -267,7 +268,7 @@ def _swap_question(node: FieldNode, is_right: Callable[[int], bool]) -> str:
 
 
 def describe_attributes(attributes: int) -> str:
-    """What is unusual about the attributes of a batch; empty for none."""
+    """The unusual attributes of a batch, as text; empty if there are none."""
     swapped = (attributes & 0xFF) << 8 | (attributes >> 8 & 0xFF)
     known = COMPRESSION.mask | TIMESTAMP_TYPE.mask | 0x70
     if attributes & ~known & 0xFFFF:

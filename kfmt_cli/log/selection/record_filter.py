@@ -94,7 +94,7 @@ class RecordFilter:
     def matching_rows(
         self, run: Block, records: RecordColumns, candidate_rows: IntArray
     ) -> IntArray:
-        """The ones of some rows whose records match."""
+        """Those of the given rows whose records match."""
         if self.producer_id is not None:
             batch_of_row = np.searchsorted(records.row_ends, candidate_rows, side="right")
             candidate_rows = candidate_rows[

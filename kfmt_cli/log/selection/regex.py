@@ -1,10 +1,10 @@
 """Regular expressions for the bytes of records, in time that grows only with their length.
 
 Python's `re` backtracks through repetitions and the alternatives of groups: `(a+)+$` takes longer
-than anyone waits, and no other thread runs meanwhile. So `re` gets only expressions without
-repetitions and with few alternatives. RE2 gets the others, rewritten to find what `re` would; an
-expression that cannot be rewritten is refused. Without RE2, `re` also gets expressions that repeat
-a character or a class at most twice: they take at worst the cube of the length.
+than anyone waits, and blocks all other threads. So `re` gets only expressions without repetitions
+and with few alternatives. RE2 gets the others, rewritten to find what `re` would; an expression
+that cannot be rewritten is refused. Without RE2, `re` also gets expressions that repeat a character
+or a class at most twice: they take at worst the cube of the length.
 
 A call of RE2 costs several times as much as a call of `re`. Short content therefore goes to `re` if
 it takes at worst the square of the length. Content that lacks the literal prefix of an expression

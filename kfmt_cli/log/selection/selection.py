@@ -33,7 +33,8 @@ NO_EPOCH_LIMIT = 1 << 31  # leader epochs have 32 bits
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Inclusive bounds, None for no bound, and criteria for records. Times are in milliseconds."""
+    """Bounds and criteria that select records. Bounds are inclusive, None for no bound; times are
+    in milliseconds."""
 
     first_offset: int | None = None
     last_offset: int | None = None

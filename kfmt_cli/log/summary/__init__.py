@@ -1,1 +1,1 @@
-"""Numbers about logs: statistics and shapes."""
+"""Summaries of logs: statistics and shapes."""

@@ -1,4 +1,4 @@
-"""The numbers of one log: its statistics and, on request, its shape, from batch headers."""
+"""The summary of one log: its statistics and, on request, its shape, from batch headers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def create_no_shape(log: InputFile) -> None:
 
 @dataclass(slots=True)
 class LogSummary:
-    """The numbers of one log."""
+    """The summary of one log."""
 
     shape: LogShape | None = None
     statistics: LogStatistics = field(default_factory=lambda: LogStatistics(segments=1))
@@ -48,7 +48,7 @@ class LogSummary:
 def summarize_small_logs(
     small_logs: SmallLogs, create_shape: LogShapeFactory
 ) -> list[LogSummary | None]:
-    """The numbers of each log in `small_logs`; None for one that is not valid."""
+    """The summary of each log in `small_logs`; None for one that is not valid."""
     statistics_by_log = compute_statistics(
         small_logs.batches, small_logs.file_of_batch, len(small_logs.files)
     )

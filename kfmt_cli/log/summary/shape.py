@@ -379,7 +379,7 @@ class LogShape:
             self.segment_map.add_batches(batches)
 
     def merge(self, other: LogShape) -> None:
-        """Add another log's amounts; `TimeOrder` is merged by partition."""
+        """Add the shape of another log; `TimeOrder` is merged by partition."""
         self.time_buckets.merge_buckets(other.time_buckets)
         for codec_label, counts in other.counts_by_codec.items():
             self.counts_by_codec[codec_label] = _sum_counts(

@@ -134,7 +134,7 @@ def _format_count_cell(count_name: str, result: FileResult) -> str:
 
 
 def verdict_label(counts: SeverityCounts) -> str:
-    """A short label for the numbers of findings by severity."""
+    """A short label for the counts of findings by severity."""
     if counts.errors:
         return format_count(counts.errors, "error")
     if counts.warnings:

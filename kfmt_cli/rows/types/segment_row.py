@@ -1,4 +1,4 @@
-"""Summary of a log: numbers that are merged block by block and part by part."""
+"""The summary of a log, merged block by block and part by part."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EMPTY_SUMMARY: SegmentSummary = {
 
 
 def merge_summaries(left: SegmentSummary, right: SegmentSummary) -> SegmentSummary:
-    """The merged numbers of two consecutive parts of a log."""
+    """The merged summary of two consecutive parts of a log."""
     merged: SegmentSummary = {
         "first_offset": (left if left["batches"] else right)["first_offset"],
     }
@@ -55,7 +55,7 @@ def merge_summaries(left: SegmentSummary, right: SegmentSummary) -> SegmentSumma
 
 
 def summarize_batches(batches: BatchTable) -> SegmentSummary:
-    """The numbers of a block's batches. A wrapper's header states no first offset."""
+    """The summary of a block's batches. A wrapper's header does not contain its first offset."""
     if not len(batches):
         return dict(EMPTY_SUMMARY)
     time_mask = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
@@ -79,7 +79,7 @@ def summarize_batches(batches: BatchTable) -> SegmentSummary:
 def summarize_files(
     batches: BatchTable, batch_file_indexes: IntArray, n_files: int
 ) -> Iterator[SegmentSummary]:
-    """The numbers of several files. batch_file_indexes: the file of each batch, in order."""
+    """The summaries of several files. batch_file_indexes: the file of each batch, in order."""
     first_batches = np.searchsorted(batch_file_indexes, np.arange(n_files)).tolist()
     end_batches = np.searchsorted(batch_file_indexes, np.arange(n_files), side="right").tolist()
     for first_batch, end_batch in zip(first_batches, end_batches, strict=True):

@@ -83,7 +83,7 @@ def run_job(context: JobContext) -> JobSummary:
 def merge_file_summaries(
     results: Iterable[tuple[FileSplit, StoredResult]],
 ) -> Iterator[tuple[FileSplit, SegmentSummary]]:
-    """The last split of each file, and the merged numbers of all its splits."""
+    """The last split of each file, with the merged summary of all its splits."""
     for _, split_results in groupby(results, key=lambda pair: pair[0].path):
         file_summary, count_by_code = EMPTY_SUMMARY, Counter[str]()
         for split, result in split_results:

@@ -93,7 +93,7 @@ class LakeTable:
 
     def plan_run(self, request: ReadRequest, all_files: FileSplits) -> None:
         """Plan the run; raises InputError for a path that cannot be read if the run removes the
-        rows of what is not there. all_files: including those that could not be listed."""
+        rows of missing inputs. all_files: including those that could not be listed."""
         read_errors = all_files.read_errors
         self.unlistable_paths = tuple(read_errors)
         for path in () if self.mode == APPEND_MODE else self.input_paths:
@@ -114,8 +114,8 @@ class LakeTable:
     def iter_removed_results(
         self, observations: InputObservations | None = None
     ) -> Iterator[tuple[str, str, StoredResult, RemovedOffsets]]:
-        """The results of which the run removes rows: file group, split name, result, and the
-        offsets removed. observations: None before the run."""
+        """The results that lose rows in the run: file group, split name, result, and the offsets
+        removed. observations: None before the run."""
         topic_ids = TopicIdCache()
         stale_paths = {result.input.path for *_, result in self._iter_stale_results()}
         self._topic_id_by_path = {

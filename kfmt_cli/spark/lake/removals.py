@@ -1,8 +1,8 @@
-"""Which rows of a table a run replaces or removes, judged by partition, not by path.
+"""Decides which rows of a table a run replaces or removes, by partition rather than by path.
 
 A row's identity is topic id, partition, offset and leader epoch. Paths change: partitions move,
-disks have replicas, logs are truncated and written again under the same names. Nothing of a
-partition is removed because it is missing while some of the partition could not be read.
+disks have replicas, logs are truncated and written again under the same names. While part of a
+partition cannot be read, none of its rows are removed for being missing.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class InputObservations:
         yield from self._logs.get(_source_partition(source_input), {}).items()
 
     def covered_offsets(self, result: StoredResult) -> OffsetIntervals:
-        """The offsets of a result's rows that this run read from other inputs, or of which it read
-        that the log cleaner has removed them."""
+        """The offsets of a result's rows that this run read from other inputs, or that the log
+        cleaner has removed according to these inputs."""
         if result.offsets[0] is None:
             return []
         covered_intervals: OffsetIntervals = []
@@ -152,7 +152,7 @@ class InputObservations:
 
     def find_removed_offsets(self, result: StoredResult, *, is_gone: bool) -> RemovedOffsets:
         """The offsets of an input's rows that other inputs have, or that a truncation removed.
-        is_gone: whether the input is not there, as opposed to unreadable."""
+        is_gone: whether the input is missing, rather than unreadable."""
         removed = RemovedOffsets(self.covered_offsets(result))
         truncation_offset = self.find_truncation_offset(result) if is_gone else None
         if truncation_offset is not None:

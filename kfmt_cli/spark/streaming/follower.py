@@ -116,7 +116,7 @@ class StreamFollower:
         """The position after each partition's last complete batch, or after about as much as the
         budget allows; raises DataLossError, InputError.
 
-        end_positions: the maximum positions; partitions without one are left for later.
+        end_positions: the maximum positions; partitions without one wait for a later trigger.
         """
         return self._retry_if_deleted(
             lambda: self._compute_latest_positions(

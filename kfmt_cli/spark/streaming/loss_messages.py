@@ -1,4 +1,4 @@
-"""Messages about data that a stream has to return and cannot."""
+"""Messages about data that a stream should return but cannot."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class FollowedPartition:
     """In the order of the stream's paths."""
 
     def directories_from(self, offset: int | None) -> Sequence[PartitionDirectory]:
-        """The copies that begin at an offset or before it; None: at the first offset of all. All
-        copies if none does."""
+        """The copies that begin at or before an offset, or at the lowest first offset if it is
+        None; all copies if there are none."""
         max_offset = (
             min(copy.first_offset for copy in self.directories) if offset is None else offset
         )

@@ -44,7 +44,7 @@ class PartitionPosition:
 
     @property
     def is_start_known(self) -> bool:
-        """Whether reading began at an offset, not at the beginning of whatever log there was."""
+        """Whether reading began at a given offset, rather than at the start of the log."""
         return self.offset > 0 or self.first >= 0
 
     @classmethod

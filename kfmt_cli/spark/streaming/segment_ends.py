@@ -70,7 +70,7 @@ class ReadableEnd:
 
 @dataclass(frozen=True, slots=True)
 class HistoryDivergence:
-    """Evidence that a log has another history than the one that was read."""
+    """Evidence that a log's history differs from the one that was read."""
 
     message: str
     divergence_offset: int

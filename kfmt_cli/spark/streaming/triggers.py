@@ -26,7 +26,7 @@ def plan_trigger_partitions(
     fails_on_data_loss: bool,
 ) -> list[KfmtInputPartition]:
     """Distribute splits of logs to tasks. selection_by_directory: the selection per directory.
-    limit_by_path: what is read of each log. fails_on_data_loss: see `KfmtInputPartition`."""
+    limit_by_path: the part of each log to read. fails_on_data_loss: see `KfmtInputPartition`."""
     task_bytes = bytes_per_task(request, FileSplits(splits))
     smaller_splits = (
         smaller_split

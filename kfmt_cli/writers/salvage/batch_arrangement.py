@@ -1,10 +1,10 @@
 """Places the undamaged batches of a partition whose logs contradict each other.
 
 No undamaged batch is dropped. A batch is placed by its offsets, whichever file contains it: file
-names may have been exchanged, batches moved, segments copied. Of equal copies, one is kept. If two
-batches have the same offsets, one of them is written to a separate log of conflicting batches. So
-is a batch whose position in its file shows that its base offset is wrong (the checksum of magic 2
-does not cover it).
+names may have been exchanged, batches moved, segments copied. Among equal copies, one is kept. If
+two batches have the same offsets, one of them is written to a separate log of conflicting batches.
+So is a batch whose position in its file shows that its base offset is wrong (the checksum of magic
+2 does not cover it).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes the transaction markers again that salvaged or merged logs lack.
+"""Restores transaction markers that salvaged or merged logs lack.
 
 Without its marker, a transaction would be ended by its producer's next one: a commit would become
 an abort, or an abort a commit. Each marker is written where damage left a free offset.
@@ -71,8 +71,8 @@ def restore_markers(
 
     written_logs: the logs in the staging directory, in order. replicas: the logs of each replica
     that they were written from, in order. iter_blocks: reads such a log. user_paths: where
-    coordinators' logs may be, besides the log directories. commits_unknown: whether
-    transactions of which nothing shows how they ended are committed, not aborted.
+    coordinators' logs may be, besides the log directories. commits_unknown: whether transactions
+    with an unknown outcome are committed, not aborted.
     """
     ended_transactions: dict[tuple[int, int], Transaction] = {}
     for logs in replicas:

@@ -16,7 +16,7 @@ class UnreadableParts:
     _ranges_by_path: dict[str, UnreadableRanges] = field(default_factory=dict)
 
     def unreadable_ranges(self, file: InputFile) -> UnreadableRanges:
-        """The unreadable ranges of a log; reading it through `fill_source` adds to them."""
+        """The unreadable ranges of a log; reading it through `filled_source` adds to them."""
         return self._ranges_by_path.setdefault(file.path, UnreadableRanges())
 
     def filled_source(self, file: InputFile, source: Source) -> Source:

@@ -18,12 +18,12 @@ def move_command(source: str, target: str) -> str:
 
 
 def aside_path(path: str) -> str:
-    """A free path next to a file."""
+    """An unused path next to a file."""
     return _free_path(Path(path).with_name(f"{Path(path).name}.aside"))
 
 
 def outside_path(directory: str) -> str:
-    """A free path for a directory of a log directory, next to the log directory."""
+    """An unused path next to the log directory, for a directory moved out of it."""
     log_directory = Path(real_path(directory.rstrip("/"), may_be_link=False)).parent
     return _free_path(log_directory.parent / f"{Path(directory).name}.aside")
 
@@ -38,7 +38,8 @@ def _free_path(path: Path) -> str:
 
 
 def write_command(path: str, lines: Iterable[str], old_path: str | None = None) -> str:
-    """Writes a small file. old_path: where what is there now is moved to, None if nothing is.
+    """Writes a small file. old_path: the path to which an existing file is moved; None if there is
+    none.
 
     A file that root writes into a directory of another user gets that user as its owner.
     """

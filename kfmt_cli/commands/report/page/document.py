@@ -58,7 +58,7 @@ class PageAnswer:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it is across the page, as it has sentences, or commands to copy."""
+        """Whether it spans the page, because it has sentences or commands to copy."""
         return self.question in (LOSS_QUESTION, PLAN_QUESTION)
 
 

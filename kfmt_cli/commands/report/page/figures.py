@@ -197,7 +197,7 @@ def _format_utc(time_ms: int) -> str:
 
 
 def split_outliers(rows: Sequence[PageRow]) -> tuple[int, list[PageRow], list[PageRow]]:
-    """Return the interval length that fits all, the rows worth an axis in order, and the outliers:
+    """Return the interval length that suits all rows, the rows to draw in order, and the outliers:
     rows far from nearly all, or longer."""
     buckets = TimeBuckets()
     for row in rows:

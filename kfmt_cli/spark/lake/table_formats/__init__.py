@@ -2,8 +2,8 @@
 class, and add a line to `TABLE_FORMATS`.
 
 The data files are the export's own: the driver writes only metadata. A transaction also stores the
-number of the export's commit, so that a repeated commit adds nothing, and the next run makes a
-commit that a killed run did not. Replaced files stay on disk until the table's own maintenance
+number of the export's commit, so that a repeated commit adds nothing, and the next run makes the
+commit that a killed run missed. Replaced files stay on disk until the table's own maintenance
 deletes them (VACUUM; expiring snapshots and removing orphan files), as readers of earlier versions
 need them.
 """
