@@ -6,7 +6,7 @@
  */
 
 /**
- * One line of what kfmt prints with --json. Within this version, types, members and words may be added; none is removed, renamed or given another meaning.
+ * One line of what kfmt prints with --json. Within this version, types, members and values may be added; none is removed, renamed or given another meaning.
  */
 export type KfmtLine =
   | Batch
@@ -1313,7 +1313,7 @@ export interface Compaction {
   remaining_offsets: [number, number][] | null;
 }
 /**
- * Fate of one record of the requested key in the next cleaning.
+ * Outcome of the next cleaning for one record of the requested key.
  */
 export interface Key {
   type: "key";
@@ -1392,7 +1392,7 @@ export interface Transactions {
    */
   open: number;
   /**
-   * Transactions of which damage hides how they ended.
+   * Transactions whose outcome damage hides.
    */
   unknown: number;
   /**
@@ -1610,7 +1610,7 @@ export interface Restored {
    */
   aborted: number;
   /**
-   * Transactions of which nothing shows how they ended: aborted, or committed with --commit-unknown.
+   * Transactions with an unknown outcome: aborted, or committed with --commit-unknown.
    */
   unknown: number;
   /**
@@ -3024,11 +3024,11 @@ export interface CommittedOffset {
    */
   log_end_offset: number | null;
   /**
-   * Lag: offsets in the log from the committed offset on.
+   * Lag: offsets in the log from the committed offset onward.
    */
   lag: number | null;
   /**
-   * Kafka Streams: timestamp of the records up to it.
+   * Kafka Streams: the stream time at this offset, from the metadata of the commit.
    */
   stream_time?: number | null;
   /**
@@ -3151,7 +3151,7 @@ export interface SharePartition {
    */
   log_end_offset: number | null;
   /**
-   * Lag: offsets in the log from the start offset on, less those in flight whose delivery is complete; null before Kafka 4.2, which does not count these.
+   * Lag: offsets in the log from the start offset onward, less those in flight whose delivery is complete; null before Kafka 4.2, which does not count these.
    */
   lag: number | null;
   /**
@@ -3207,7 +3207,7 @@ export interface Broker {
    */
   log_dirs: string[] | null;
   /**
-   * Those of them that get no new replicas; null before Kafka 4.3.
+   * The log directories that get no new replicas; null before Kafka 4.3.
    */
   cordoned_log_dirs: string[] | null;
   /**
@@ -3697,7 +3697,7 @@ export interface SourceOffset {
    */
   key: string | null;
   /**
-   * MirrorMaker: log start offset of the source partition, if a log directory of another cluster that was named has it.
+   * MirrorMaker: log start offset of the source partition, if a given log directory of another cluster has it.
    */
   log_start_offset?: number;
   /**
@@ -3795,7 +3795,7 @@ export interface MirrorCheckpoint {
    */
   log_end_offset: number | null;
   /**
-   * Offsets in the log from the offset in the mirror on.
+   * Offsets in the log from the offset in the mirror onward.
    */
   lag: number | null;
   /**

@@ -236,7 +236,7 @@ VIEWS: tuple[ViewSpec, ...] = (
     ViewSpec(
         "9",
         "Order",
-        "Which broker to start first?",
+        "Which broker should start first?",
         _show_replicas,
         _command_with_paths("replicas"),
     ),

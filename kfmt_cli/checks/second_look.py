@@ -43,7 +43,7 @@ def select_repeated(
 def change_note(name: str) -> Finding:
     """The note about a file or directory whose findings were not repeated. name: its name for
     display."""
-    message = "it was written meanwhile: what two files seemed to contradict is gone"
+    message = "written while kfmt read it: an apparent contradiction between two files is gone"
     return Finding(name, CHANGED_WHILE_READ, None, message)
 
 

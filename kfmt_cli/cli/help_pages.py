@@ -21,17 +21,17 @@ SHORT_HELP_OPTION, HELP_OPTION = "-h", "--help"
 EXIT_CODES_HELP = (
     "Exit codes: 0 clean; 1 findings of severity error, or a lookup found nothing; 2 usage error; "
     "3 an input could not be read, or output not written; 4 Spark could not start (pipeline), or "
-    "kfmt's compiled kernel is incomplete; 130 interrupted. If the output is closed early, as by "
-    "head, the code reflects what was read so far."
+    "kfmt's compiled kernel is incomplete; 130 interrupted. If the output is closed early, for "
+    "example by head, the code reflects what was read so far."
 )
 PATHS_HELP = (
     "PATH is a file, a partition directory, a log directory, an archive of one (.tar, .tar.gz, "
     ".zip, …), a copy of an Aiven tiered storage bucket, a URL, or a path inside any of these. "
-    "Inputs are never modified. Where one file is read, - is standard input, and bytes may be "
-    "pasted: hex:00…, base64:…, b'…', or the text of xxd, hexdump -C or Wireshark."
+    "Inputs are never modified. Commands that read one file also take - for standard input, and "
+    "pasted bytes: hex:00…, base64:…, b'…', or the text of xxd, hexdump -C or Wireshark."
 )
 TIMES_HELP = (
-    "TIME is milliseconds since the epoch, ISO 8601 in UTC unless it names another zone, as "
+    "TIME is milliseconds since the epoch, ISO 8601 in UTC unless it names another zone, such as "
     "2026-11-20T15:24, or now, now-90s, now-5m, now-1h, now-7d. Times are shown in UTC."
 )
 ENVIRONMENT_HELP = (

@@ -81,7 +81,7 @@ def format_unknown_transactions(
     )
     return (
         f"{escape_unprintable(directory)}: {format_hidden_ends(transactions)}, and neither the "
-        f"files next to the logs nor a coordinator's log show it: {effect_text}\n"
+        f"files next to the logs nor a coordinator's log shows it: {effect_text}\n"
     )
 
 

@@ -90,7 +90,7 @@ def _read_answers(paths: Sequence[str]) -> SchemaRegistry:
         for schema_fields in answer if isinstance(answer, list) else [answer]:
             is_schema = isinstance(schema_fields, dict) and "schema" in schema_fields
             if not is_schema or not add_registered_schema(registry, schema_fields):
-                message = "not an answer of a schema registry with ids, as GET /schemas gives it"
+                message = "not a schema registry's response with ids, such as to GET /schemas"
                 raise InputError(f"{display_path}: {message}")
     return registry
 

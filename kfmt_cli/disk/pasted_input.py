@@ -46,7 +46,7 @@ def resolve_pasted_file(path: str, *, needs_file: bool = False) -> InputFile | N
         quoted = f"{path[:MAX_QUOTED_CHARACTERS]}{'…' if is_long else ''}".splitlines()[0]
         pasted, name = _parse_text(path, quoted), PASTED_NAME
         if pasted is None:
-            raise InputError(f"{quoted}: not a path, and no bytes as hex digits, a dump or base64")
+            raise InputError(f"{quoted}: neither a path nor bytes as hex digits, a dump or base64")
     return None if pasted is None else _store_as_log(pasted, name)
 
 

@@ -76,7 +76,7 @@ def decompress_zstd(zstd_frame: bytes, max_bytes: int) -> bytes:
     """The bytes of a zstd frame, at most `max_bytes`; raises ValueError, ZstdError."""
     declared_size = zstandard.frame_content_size(zstd_frame)
     if declared_size > max_bytes:
-        raise ValueError(f"it states {declared_size} bytes, more than {max_bytes}")
+        raise ValueError(f"it declares {declared_size} bytes, more than {max_bytes}")
     return zstandard.ZstdDecompressor().decompress(zstd_frame, max_output_size=max_bytes)
 
 

@@ -99,7 +99,8 @@ OFFSET_OUT_OF_SEGMENT = _code("offset-out-of-segment")
 # A batch 2^31 or more above a name that fits the file's first batch.
 OFFSET_OVERFLOW = replace(
     OFFSET_OUT_OF_SEGMENT,
-    advice="The name fits the file's first batch: do not rename it. If later batches continue from "
+    advice="The name matches the file's first batch: do not rename it. If later batches continue "
+    "from "
     "this offset, the log was not rolled at 2^31 offsets: a broker that recovers the last segment "
     "moves the batch into a segment of its own. If they do not, the batch's offset is damaged.",
 )
@@ -219,7 +220,8 @@ def downgrade_for_damaged_log(code: FindingCode) -> FindingCode:
     return replace(
         code,
         severity=Severity.NOTE,
-        advice="The log is damaged; see its finding. The next start rebuilds what it keeps.",
+        advice="The log is damaged; see its finding. The next start rebuilds the index of the "
+        "part that it keeps.",
         mends=frozenset(),
     )
 
@@ -243,7 +245,7 @@ def adapt_to_missing_offset_index(code: FindingCode) -> FindingCode:
     )
 
 
-_CLEAN_SHUTDOWN_CONDITION = "If .kafka_cleanshutdown is there, delete it"
+_CLEAN_SHUTDOWN_CONDITION = "If .kafka_cleanshutdown exists, delete it"
 
 
 def adapt_to_next_start(code: FindingCode, is_after_clean_shutdown: bool) -> FindingCode:

@@ -262,7 +262,7 @@ def _iter_inner_message_findings(
             block,
             int(messages.batch[row]),
             codes.INNER_SET_MALFORMED,
-            f"the inner message at offset {messages.offset[row]} is itself compressed, left out",
+            f"the inner message at offset {messages.offset[row]} is itself compressed; skipped",
         )
 
 

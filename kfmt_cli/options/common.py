@@ -77,7 +77,7 @@ def topic_filter_option() -> tuple[str, ...]:
         "--topic",
         default=(),
         metavar="NAME",
-        help="Only this topic; may be repeated, and have * and ?.",
+        help="Only this topic; may be repeated, and may contain * and ?.",
     )
 
 

@@ -58,8 +58,7 @@ def commit_unknown_option() -> bool:
     """--commit-unknown."""
     return option(
         default=False,
-        help="Transactions of which damage hides how they ended count as committed, not as "
-        "aborted.",
+        help="Count transactions whose outcome damage hides as committed, not as aborted.",
     )
 
 

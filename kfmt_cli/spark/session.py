@@ -150,7 +150,7 @@ def start_session(
         def start_when_requested() -> Spark:
             start_event.wait(START_DELAY_SECONDS)
             if end_event.is_set():
-                raise SessionError("nothing is to run")
+                raise SessionError("nothing to run")
             return exit_stack.enter_context(open_session(master, settings or {}, timeout_seconds))
 
         session_future = run_in_daemon_thread(start_when_requested)

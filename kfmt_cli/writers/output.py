@@ -272,7 +272,7 @@ class StagingDirectory:
         for directory in {path.parent for path in new_paths if path.suffix == LOG_KIND.suffix}:
             for name in list_directory(str(directory)).files if directory.is_dir() else ():
                 if classify_name(name)[1] is not None and directory / name not in new_paths:
-                    message = "is of another segment, which --force does not replace"
+                    message = "belongs to another segment, which --force does not replace"
                     raise UsageError(
                         f"{directory / name}: {message}; remove the old segments first"
                     )

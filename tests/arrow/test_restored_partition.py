@@ -36,7 +36,7 @@ def exported(partition: int | None, *paths: str) -> ExportedPartition:
 
 @pytest.mark.parametrize("partition", [None, -1])
 def test_a_partition_needs_a_number(partition: int | None) -> None:
-    with pytest.raises(InputError, match=f"^a: {partition} is not the number of a partition$"):
+    with pytest.raises(InputError, match=f"^a: {partition} is not a partition number$"):
         exported(partition, "a").require_valid_name()
     exported(0, "a").require_valid_name()
 

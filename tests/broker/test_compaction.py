@@ -224,7 +224,7 @@ def test_no_record_is_larger_than_the_limit(directory: str, excess: int, tmp_pat
     assert row["records_removed"] == 0
     assert row["never_because"] == (
         f"max.decompressed.message.bytes is {size - 1} and the record at offset 249 has {size} "
-        "bytes: from Kafka 4.4 on, the cleaner fails and removes nothing"
+        "bytes: since Kafka 4.4, the cleaner fails and removes nothing"
     )
 
 

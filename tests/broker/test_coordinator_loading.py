@@ -79,7 +79,7 @@ CASES: dict[str, tuple[str, list[Line], str, str, str]] = {
         GROUPS,
         [commit(0, version=9)],
         "OffsetCommit of group g: Unknown offset message version: 9",
-        "the groups of this partition begin again without committed offsets (Kafka 3.9)",
+        "the groups of this partition start over without committed offsets (Kafka 3.9)",
         "warning",
     ),
     "no key": (GROUPS, [without_key(commit(0))], "its key is null", ALL, "error"),
@@ -87,7 +87,7 @@ CASES: dict[str, tuple[str, list[Line], str, str, str]] = {
         TRANSACTIONS,
         [transaction(0), transaction(1, status=9)],
         "of transactional id id: Unknown transaction state id 9",
-        f"the coordinator knows nothing of this record and of those after it ({ALL})",
+        f"the coordinator loads neither this record nor any after it ({ALL})",
         "error",
     ),
     "a version of a transaction": (

@@ -199,7 +199,7 @@ def test_another_answer_of_a_broker_is_said(
     result = kfmt("find", partition, "--timestamp", str(timestamp))
     assert result.code == 0
     assert ("a broker answers" in result.err) == (answer is not None)
-    assert answer is None or f"a broker answers this timestamp with {answer}" in result.err
+    assert answer is None or f"a broker returns {answer} for this timestamp" in result.err
 
 
 def test_a_damaged_header_does_not_answer_for_other_offsets(tmp_path: Path) -> None:

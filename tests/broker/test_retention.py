@@ -272,7 +272,7 @@ def test_segments_that_are_not_in_remote_storage_yet_are_kept(tmp_path: Path) ->
     first, second, _ = result.of("retention")
     assert first["deletable"]
     assert second["deletable"]
-    assert "if remote storage has it, which is not known" in second["why"]
+    assert "if remote storage has it, which is unknown" in second["why"]
 
 
 def test_a_log_under_another_name_is_judged_by_itself(tmp_path: Path) -> None:

@@ -503,7 +503,7 @@ def test_a_zeroed_file_is_one_line(name: str, tmp_path: Path) -> None:
         assert "u0000" not in out
         assert "\0" not in out
     if name.endswith("checkpoint"):
-        message = "448 zero bytes instead of a version, as a power loss leaves them"
+        message = "448 zero bytes instead of a version, as after a power loss"
         assert malformed[0]["message"] == message
 
 

@@ -125,7 +125,7 @@ def test_advice_is_for_the_start_that_is_next(
     if is_after_clean_shutdown:
         (tmp_path / ".kafka_cleanshutdown").write_text("")
     output = " ".join(kfmt("check", tmp_path).out.split())
-    assert "If .kafka_cleanshutdown is there" not in output
+    assert "If .kafka_cleanshutdown exists" not in output
     assert output.count("elete .kafka_cleanshutdown before") == 2 * is_after_clean_shutdown
     alone = " ".join(kfmt("check", tmp_path, "--both").out.split())
-    assert alone.count("If .kafka_cleanshutdown is there") == 2
+    assert alone.count("If .kafka_cleanshutdown exists") == 2

@@ -81,4 +81,4 @@ def test_decided_transactions_are_completed(clock: list[int], tmp_path: Path) ->
         COORDINATOR: [15, 17],
     }
     text = " ".join(kfmt("replicas", *directories, "--all").out.split())
-    assert "commit-2: committed, as it was decided: a COMMIT marker in b-0" in text
+    assert "commit-2: committed, as decided: a COMMIT marker in b-0" in text

@@ -135,7 +135,7 @@ def test_old_segments_do_not_stay_next_to_new_ones(tmp_path: Path) -> None:
     original_files = {path: path.read_bytes() for path in all_paths(output)}
     result = kfmt("build", "-", output, "--segment-bytes", "100000", "--force", stdin=rows)
     assert result.code == 2
-    assert "is of another segment, which --force does not replace" in result.err
+    assert "belongs to another segment, which --force does not replace" in result.err
     assert {path: path.read_bytes() for path in all_paths(output)} == original_files
     result = kfmt("build", "-", output, "--segment-bytes", "20000", "--force", stdin=rows)
     assert result.code == 0

@@ -216,10 +216,8 @@ def test_check_says_how_to_copy_what_can_be_read(
     make_unreadable(log, [(PAGE, 2 * PAGE), (4 * PAGE, 5 * PAGE)], monkeypatch)
     result = kfmt("check", directory.parent)
     assert (result.code, result.err.count("cannot be read")) == (3, 1)
-    command = (
-        f"kfmt salvage {directory} DST   copies every undamaged batch to DST; 1 log can be read"
-    )
-    assert f"next steps\n  {command} in part only\n" in result.out
+    command = f"kfmt salvage {directory} DST   copies every undamaged batch to DST"
+    assert f"next steps\n  {command}; 1 log can only be read in part\n" in result.out
     (step,) = kfmt("check", directory.parent, "--json").of("next")
     arguments = [word.replace("DST", str(tmp_path / "out")) for word in step["command"].split()[1:]]
     assert kfmt(*arguments).code == 3
@@ -244,7 +242,7 @@ def test_merge_combines_replicas_with_different_lost_pages(
             copies.append(directory.parent)
         result = kfmt("merge", *copies, "--to", tmp_path / f"out-{source.name}", "--json")
         message = (
-            f"{source.name}: 1 log can be read in part only: the rest is merged, but not compared"
+            f"{source.name}: 1 log can only be read in part: the rest is merged, but not compared"
         )
         assert result.err.count(message) == 2
         (merged,) = result.of("merge")

@@ -27,9 +27,7 @@ def predicted_answer(case: TimestampCase, timestamp: int, directory: Path) -> in
         modified = case.modified.get(file, LATE_MS) / 1000
         os.utime(partition / file, (modified, modified))
     result = kfmt("find", partition, "--timestamp", str(timestamp), "--json")
-    other = re.search(
-        r"a broker answers this timestamp with (no offset|offset (\d+)|an error)", result.err
-    )
+    other = re.search(r"a broker returns (no offset|offset (\d+)|an error)", result.err)
     if other is None:
         rows = result.of("found")
         return int(rows[0]["offset"]) if rows else None
@@ -93,7 +91,7 @@ def test_a_lookup_fails_at_a_record_that_is_larger_than_its_topic_allows(tmp_pat
         reason = (
             r"max\.decompressed\.message\.bytes is 500 and the record at offset \d has 907 bytes"
         )
-        error = re.search(f"an error: from Kafka 4.4 on, {reason}", result.err)
+        error = re.search(f"an error for this timestamp: since Kafka 4.4, {reason}", result.err)
         assert (error is not None) == (codec == "gzip"), result.err
         offset = result.of("found")[0]["offset"]
         assert codec == "gzip" or answers["none"].stdout.strip() == f"none:0:{offset}"

@@ -223,7 +223,7 @@ def checksum_cases() -> dict[str, Case]:
         ),
         "gzip: zlib's format": (
             Mistakes(codec=1, compress=zlib.compress),
-            *("records", "they are zlib's format; gzip has a header of its own"),
+            *("records", "they are in zlib format; gzip has a header of its own"),
         ),
         "lz4: a block": (
             Mistakes(codec=3, compress=lambda data: lz4.block.compress(data, store_size=False)),

@@ -253,6 +253,6 @@ def test_a_tree_shows_the_fields_before_an_error() -> None:
 def test_the_kernel_refuses_what_it_cannot_run_when_the_layout_is_made() -> None:
     Layout("Fine", "", "", (Field("a", Int32, ""), Field("b", BytesWireType(Int32), "")), bulk=True)
     with pytest.raises(
-        TypeError, match=r"Bad\.text: TextWireType is not a type that the bulk kernel runs"
+        TypeError, match=r"Bad\.text: TextWireType is not a type that the bulk kernel supports"
     ):
         Layout("Bad", "", "", (Field("text", TextWireType(Int16), ""),), bulk=True)

@@ -201,7 +201,7 @@ def test_an_export_of_the_registry_is_read(registry: Path, tmp_path: Path) -> No
     assert by_directory.of("record") == by_export.of("record")
     export.write_text('{"schema": "{}"}')
     done = kfmt("dump", registry / "orders-0", *options, export)
-    assert (done.code, "as GET /schemas gives it" in done.err) == (3, True)
+    assert (done.code, "such as to GET /schemas" in done.err) == (3, True)
 
 
 def test_a_registry_is_not_asked(registry: Path) -> None:

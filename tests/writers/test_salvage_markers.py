@@ -112,7 +112,7 @@ def test_a_transaction_without_evidence_is_aborted_and_said(tmp_path: Path) -> N
         "damage hides how 3 transactions ended" in kfmt("salvage", partition, tmp_path / "text").out
     )
     committed = kfmt("salvage", partition, tmp_path / "committed", "--commit-unknown")
-    assert "committed, as --commit-unknown says" in committed.out
+    assert "committed because of --commit-unknown" in committed.out
     assert read_committed(tmp_path / "aborted")[0] >= before
     assert read_committed(tmp_path / "committed")[0] > read_committed(tmp_path / "aborted")[0]
 

@@ -75,7 +75,7 @@ class ExportedPartition:
         """Raise InputError if topic and partition cannot name a directory."""
         name_error = find_topic_name_error(self.topic or "")
         if name_error is None and (self.partition is None or self.partition < 0):
-            name_error = f"{self.partition} is not the number of a partition"
+            name_error = f"{self.partition} is not a partition number"
         if name_error is not None:
             raise InputError(f"{self.record_files[0].path}: {name_error}")
 

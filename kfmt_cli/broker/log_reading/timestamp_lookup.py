@@ -131,4 +131,4 @@ def _iter_batch_offsets(
             is_found[oversized_record.row :] = False
         yield from rows.offset[is_found].tolist()
         if oversized_record is not None:
-            raise InputError(f"from Kafka 4.4 on, {oversized_record.reason}")
+            raise InputError(f"since Kafka 4.4, {oversized_record.reason}")

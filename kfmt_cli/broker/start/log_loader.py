@@ -393,7 +393,7 @@ class _LogLoader:
             if current_part is None or not current_part.can_hold_batch(batch):
                 first_offset = segment.read_first_offset(batch)
                 if current_part is not None and current_part.base_offset == first_offset:
-                    raise StartError(f"{segment.log_name}: a batch fits into no segment")
+                    raise StartError(f"{segment.log_name}: a batch does not fit into any segment")
                 current_part = segment.create_part(first_offset, next_position)
                 part_by_base[current_part.base_offset] = current_part
             next_position = current_part.size = batch.end_position

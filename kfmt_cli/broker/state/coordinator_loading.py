@@ -33,10 +33,10 @@ _TRANSACTION_STATES = (
 )
 _CONSEQUENCE_BY_TOPIC = {
     GROUPS_TOPIC: "no group of this partition is served",
-    TRANSACTIONS_TOPIC: "the coordinator knows nothing of this record and of those after it",
+    TRANSACTIONS_TOPIC: "the coordinator loads neither this record nor any after it",
     SHARE_TOPIC: "no share partition of this partition is served",
 }
-_OLD_CONSEQUENCE = "the groups of this partition begin again without committed offsets"
+_OLD_CONSEQUENCE = "the groups of this partition start over without committed offsets"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ class BuildOptions(CommonOptions):
     that segment or KRaft snapshot as a whole; without names, or with a --segment-… option, segments
     roll as on a broker.
 
-    Exported batches get their headers and codecs again if the export has a table of batches.
-    Without it, codecs, leader epochs and empty batches are lost.
+    Exported batches keep their headers and codecs if the export has a table of batches. Without it,
+    codecs, leader epochs and empty batches are lost.
 
     An invalid line (unknown field, duplicate key, offsets that do not increase) stops the build
     with exit code 2 and the line number; nothing is written.

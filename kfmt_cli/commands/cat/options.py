@@ -53,7 +53,7 @@ class CatOptions(PayloadOptions, RecordSelectionOptions, TopicFilterOptions):
     null: str = option(default="NULL", help="Text to write for null.")
     latest: bool = option(
         default=False,
-        help="Of these records, only the latest of each key in each partition. Records without a "
+        help="Only the latest of these records for each key in each partition. Records without a "
         "key, and keys whose latest record is a tombstone, are skipped. Reads everything twice; "
         "needs up to 64 bytes of memory per key.",
     )

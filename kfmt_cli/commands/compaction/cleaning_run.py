@@ -93,7 +93,7 @@ class CleaningSimulation:
             for batch_run, records in self._iter_record_runs(file):
                 if oversized_record := find_oversized_record(batch_run, records, limit):
                     return (
-                        f"{oversized_record.reason}: from Kafka 4.4 on, the cleaner fails and "
+                        f"{oversized_record.reason}: since Kafka 4.4, the cleaner fails and "
                         "removes nothing"
                     )
         return None

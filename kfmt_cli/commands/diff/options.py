@@ -17,7 +17,7 @@ class DiffOptions(InputOptions):
     in common, by offsets, leader epochs and checksums.
 
     Differences caused by retention, by compaction or by a lagging replica are not divergence. If
-    replicas hold different records, shows the offset where they diverge, the leader epochs, and
+    replicas contain different records, shows the offset where they diverge, the leader epochs, and
     what exists only on each side; the exit code is then 1.
 
     \b

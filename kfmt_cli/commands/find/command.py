@@ -161,16 +161,17 @@ class FindCommand:
                 settings.max_decompressed_message_bytes,
             )
         except InputError as error:
-            answer = f"an error: {error}"
+            answer = f"an error for this timestamp: {error}"
         else:
             if offset == self._matched_offset:
                 return
             offset_text = "no offset" if offset is None else f"offset {offset}"
-            answer = f"{offset_text}, by its indexes and its log start offset; see kfmt index-check"
+            answer = (
+                f"{offset_text} for this timestamp, because of its indexes and its log start "
+                "offset; see kfmt index-check"
+            )
         display_name = log.name.rpartition("/")[0] or "."
-        message = (
-            f"{display_name}: after a clean shutdown, a broker answers this timestamp with {answer}"
-        )
+        message = f"{display_name}: after a clean shutdown, a broker returns {answer}"
         self.run.sink.write_to_stderr(f"{escape_unprintable(message)}\n")
 
     def _search_selected_records(self, segments: list[Segment]) -> None:

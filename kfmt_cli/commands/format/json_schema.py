@@ -106,7 +106,7 @@ def json_schema() -> JsonSchema:
         "$id": f"kfmt-{CONTRACT_VERSION}.json",
         "title": "kfmt line",
         "description": "One line of what kfmt prints with --json. Within this version, types, "
-        "members and words may be added; none is removed, renamed or given another meaning.",
+        "members and values may be added; none is removed, renamed or given another meaning.",
         "anyOf": [_reference_schema(name) for name in variants_by_name],
         "$defs": {**definitions, "kcat": _KCAT_SCHEMA},
     }

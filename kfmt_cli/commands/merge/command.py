@@ -133,14 +133,14 @@ class MergeCommand:
                     )
 
     def _note_partly_read_replicas(self, partition: PartitionComparison) -> None:
-        """Note the replicas with logs that can be read in part only."""
+        """Note the replicas with logs that can only be read in part."""
         for replica in partition.replicas:
             if replica.n_partly_read_logs:
                 logs_text = format_count(replica.n_partly_read_logs, "log")
                 note = "the rest is merged, but not compared with other replicas"
                 display_path = escape_unprintable(replica.file or replica.owner_name)
                 self.run.sink.write_to_stderr(
-                    f"{display_path}: {logs_text} can be read in part only: {note}\n"
+                    f"{display_path}: {logs_text} can only be read in part: {note}\n"
                 )
 
     def _select_partitions(
@@ -283,7 +283,7 @@ class MergeCommand:
             for branch in partition.replica_branches.branches
             if any(map(has_batches, branch.replicas))
         ]
-        if not branches:  # logs that can be read in part only are not compared
+        if not branches:  # logs that can only be read in part are not compared
             replicas = [replica for replica in partition.replicas if not replica.is_excluded]
             branches = [ReplicaBranch(replicas)] if any(map(has_batches, replicas)) else []
         if len(branches) == 1:

@@ -19,11 +19,11 @@ class MergeOptions(PathsOptions):
     whose batch is undamaged. Name the log directories of all brokers, or copies.
 
     The longest undamaged replica is copied byte for byte; damaged or missing batches come from the
-    others, checked by checksum, offset and leader epoch. Of a compacted topic, offsets between its
-    batches stay missing, as the log cleaner removed them. Replicas that have diverged are never
-    mixed: such a partition is written only with --branch. DST has a directory for each partition,
-    with indexes, producer snapshots, leader epochs and the topic id, ready to replace the
-    directory on the broker that is started first; see kfmt replicas. Inputs are never modified.
+    others, checked by checksum, offset and leader epoch. In a compacted topic, offsets between
+    batches stay missing, because the log cleaner removed them. Replicas that have diverged are
+    never mixed: such a partition is written only with --branch. DST has a directory for each
+    partition, with indexes, producer snapshots, leader epochs and the topic id, ready to replace
+    the directory on the broker that is started first; see kfmt replicas. Inputs are never modified.
     The exit code is 1 if an offset is missing from all replicas or a partition was not written.
 
     \b

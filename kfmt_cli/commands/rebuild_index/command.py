@@ -42,7 +42,7 @@ from kfmt_cli.writers.rebuilt_log import RebuildOptions, RebuiltLog, rebuild_fil
 
 INDEX_SUFFIXES = (OFFSET_INDEX_KIND.suffix, TIME_INDEX_KIND.suffix)
 NOT_IN_PLACE_MESSAGE = (
-    "--in-place: files at a URL or in an archive cannot be changed, nor compressed or tiered ones"
+    "--in-place: files that are compressed, tiered, in an archive or at a URL cannot be changed"
 )
 REBUILD_RESULT = FileResultType(
     ("bytes", "batches", "entries"), {"entries": 9, "batches": 9, "bytes": 14}
@@ -293,7 +293,7 @@ class RebuildIndexCommand:
                 self.run.report_input_error(
                     f"{existing_path}: the log lacks the transaction marker at offset "
                     f"{marker_offset}, which this file may still show; without it, a transaction "
-                    "would end otherwise. Not replaced; kfmt salvage writes the marker again, "
+                    "would end differently. Not replaced; kfmt salvage writes the marker again, "
                     "--force replaces the file anyway"
                 )
                 continue

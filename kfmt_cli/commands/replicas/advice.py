@@ -104,7 +104,7 @@ def start_advice_lines(cluster: OfflineCluster) -> Iterator[str]:
     if n_unread := sum(not partition.is_compared for partition in cluster.partitions):
         yield (
             f"{format_count(n_unread, 'partition')} could not be compared: what any order loses "
-            "there is unknown; mend the disk or leave it out. For the other partitions:"
+            "there is unknown; repair the disk or leave it out. For the other partitions:"
         )
     if n_unread < len(cluster.partitions):
         yield from _best_order_lines(compute_order_costs(cluster))

@@ -305,9 +305,9 @@ def _transaction_lines(cluster: OfflineCluster) -> Iterator[str]:
             transaction.transaction_start_timestamp_ms + transaction.transaction_timeout_ms
         )
         if transaction.state == "PrepareCommit":
-            end_text = "committed, as it was decided: a COMMIT marker"
+            end_text = "committed, as decided: a COMMIT marker"
         elif transaction.state == "PrepareAbort":
-            end_text = "aborted, as it was decided: an ABORT marker"
+            end_text = "aborted, as decided: an ABORT marker"
         elif transaction.timed_out:
             end_text = f"aborted, as its timeout passed at {timeout_text}: an ABORT marker"
         else:

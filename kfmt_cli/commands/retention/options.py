@@ -20,9 +20,9 @@ class RetentionOptions(TopicSettingsOptions):
     """Show why each segment is still on disk, when it will be deleted, and when the active segment
     rolls.
 
-    Settings come from the cluster's metadata log if it is in the same log directory; those it lacks
-    from a --config file, otherwise they are Kafka's defaults. Options override all of them. Reads
-    only indexes, file times and active segments.
+    Settings come from the cluster's metadata log if it is in the same log directory, then from a
+    --config file, then from Kafka's defaults. Options override all of them. Reads only indexes,
+    file times and active segments.
 
     \b
     Examples:

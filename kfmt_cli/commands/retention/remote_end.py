@@ -19,7 +19,7 @@ from kfmt_cli.rows.types.state_rows import REMOTE_SEGMENT_ROW
 
 NOT_COPIED_STATE = "COPY_SEGMENT_STARTED"
 UNKNOWN_REMOTE_END_REASON = (
-    "if remote storage has it, which is not known without __remote_log_metadata"
+    "if remote storage has it, which is unknown without __remote_log_metadata"
 )
 
 

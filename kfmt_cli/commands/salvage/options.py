@@ -27,17 +27,16 @@ class SalvageOptions(InputOptions):
     placed by their offsets, whichever log they come from: a renamed log, one that overlaps another,
     or a completed .swap file. Batches whose offsets conflict with the rest go into the partition's
     contradicting directory. Everything dropped is listed with its bytes and missing offsets. Bytes
-    that the disk cannot read, and damaged chunks of tiered storage, are named and left out; the
-    exit code is then 3. A transaction whose marker is damaged gets it again, as its remains and the
-    transaction index show; one of which nothing shows how it ended is aborted.
-    Indexes and producer snapshots are rebuilt. meta.properties, partition.metadata, leader epochs
-    and log start offsets are copied if undamaged; other checkpoints are not. The exit code is 1 if
-    anything was damaged.
+    that the disk cannot read, and damaged chunks of tiered storage, are reported and skipped; the
+    exit code is then 3. A damaged transaction marker is rewritten if its remains or the transaction
+    index show the outcome; otherwise the transaction is aborted. Indexes and producer snapshots are
+    rebuilt. meta.properties, partition.metadata, leader epochs and log start offsets are copied if
+    undamaged; other checkpoints are not. The exit code is 1 if anything was damaged.
 
     --records also recovers the readable records of damaged batches, and of an uncompressed one that
-    the end of the file cuts, re-encoded as magic 2. Because no checksum confirms them, each gets an
-    extra header, kfmt.salvaged, with the finding's code. Transactional records are kept only if an
-    earlier undamaged batch names their producer.
+    the end of the file truncates, re-encoded as magic 2. Because no checksum confirms them, each
+    gets an extra header, kfmt.salvaged, with the finding's code. Transactional records are kept
+    only if an earlier undamaged batch names their producer.
 
     --as restores under another name: create the topic, stop the broker, and copy the directories
     over the new ones, whose partition.metadata has the new topic's id.

@@ -32,7 +32,7 @@ def report_restored_markers(
     unknown = restored.unknown_transactions
     if unknown:
         effect_text = (
-            "committed, as --commit-unknown says"
+            "committed because of --commit-unknown"
             if commits_unknown
             else "aborted; --commit-unknown commits them"
         )

@@ -39,13 +39,12 @@ class SqlOptions(DecodeOptions, TopicOptions):
     """Answer questions in SQL about records, batches, indexes and damage.
 
     The tables are records, batches, segments, index_entries, snapshot_records and findings
-    (docs/spark-tables.md), and a view of the records of each topic by its name, with key_text and
-    value_json: the value as JSON, decoded if --value-format is given. value->>'sku' is a field of a
-    JSON value in every table; the dialect is DuckDB's. Only the files, columns, offsets and times
-    that a query needs are read. Times are in UTC. "offset" needs double quotes. Without QUERY,
-    reads statements from standard input, with a prompt on a terminal: .help, .tables, .schema NAME
-    and .quit are commands, Ctrl+C cancels a query, Ctrl+D leaves. Needs pip install
-    'kfmt-cli[sql]'.
+    (docs/spark-tables.md). Each topic is also a view of its records, with key_text and value_json:
+    the value as JSON, decoded if --value-format is given. value->>'sku' is a field of a JSON value
+    in every table. The dialect is DuckDB's. Only the files, columns, offsets and times that a query
+    needs are read. Times are in UTC. "offset" needs double quotes. Without QUERY, reads statements
+    from standard input, with a prompt on a terminal: .help, .tables, .schema NAME and .quit are
+    commands, Ctrl+C cancels a query, Ctrl+D leaves. Needs pip install 'kfmt-cli[sql]'.
 
     \b
     Examples:

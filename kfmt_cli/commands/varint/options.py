@@ -73,7 +73,7 @@ class EncodeVarintOptions(CommonOptions):
 class DecodeVarintOptions(CommonOptions):
     """Decode the varints in some hex bytes, step by step.
 
-    Several arguments are joined into one byte string, which may hold several varints.
+    Several arguments are joined into one byte string, which may contain several varints.
 
     \b
     Examples:

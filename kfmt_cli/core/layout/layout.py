@@ -391,7 +391,7 @@ def _min_size(wire_type: WireType | LengthType) -> int:
 def _require_kernel_type(field: Field) -> KernelType:
     """A field's type, which the kernel must support; raises TypeError."""
     if not isinstance(field.type, KernelType):
-        raise TypeError(f"{type(field.type).__name__} is not a type that the bulk kernel runs")
+        raise TypeError(f"{type(field.type).__name__} is not a type that the bulk kernel supports")
     return field.type
 
 
@@ -411,9 +411,11 @@ def require_bulk_support(layout: Layout) -> None:
                 and isinstance(element_type.length_type, VarintWireType)
                 for element_type in element_types
             ):
-                raise TypeError(f"{layout.name}.{field.name}: the kernel runs arrays of bytes only")
+                raise TypeError(
+                    f"{layout.name}.{field.name}: the kernel supports only arrays of bytes"
+                )
     if n_arrays > 1:
-        raise TypeError(f"{layout.name}: the kernel runs one array a row")
+        raise TypeError(f"{layout.name}: the kernel supports one array per row")
 
 
 def _require_frame_bytes(frame_length: int, position: int, available_bytes: int) -> None:

@@ -214,7 +214,7 @@ class BytesWireType:
             return OPS["ZIGZAG_BYTES"], int(self.nullable)
         if isinstance(self.length_type, IntegerWireType):
             return OPS["BYTES"], self.length_type.size
-        raise TypeError("the bulk kernel runs no bytes with a compact length")
+        raise TypeError("the bulk kernel does not support bytes with a compact length")
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[bytes | None, int]:
         min_length = MIN_NULLABLE_LENGTH if self.nullable else 0

@@ -93,9 +93,8 @@ def read_checkpoint(file: InputFile) -> FileContents:
         report_malformed(
             0,
             (
-                f"{quote_content(_decode_line(file_bytes))} instead of a version, as a power "
-                "loss leaves "
-                "them"
+                f"{quote_content(_decode_line(file_bytes))} instead of a version, as after a "
+                "power loss"
             ),
         )
         return FileContents(

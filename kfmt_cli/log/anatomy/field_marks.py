@@ -208,7 +208,7 @@ def describe_compressed_bytes(codec: str, data: bytes) -> str:
     """The actual format of compressed bytes that do not match the codec in the attributes; empty if
     unknown."""
     if codec == "gzip" and data.startswith(_ZLIB_PREFIXES):
-        return "they are zlib's format; gzip has a header of its own"
+        return "they are in zlib format; gzip has a header of its own"
     for prefix, name in _COMPRESSED_PREFIXES:
         if data.startswith(prefix):
             if name == codec:

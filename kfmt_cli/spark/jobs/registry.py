@@ -90,7 +90,7 @@ _EXPORT_OPTIONS = (
     ),
     click.option(
         "--catalog",
-        help="For --table iceberg: a catalog of PyIceberg's configuration and a namespace, as "
+        help="For --table iceberg: a catalog from the PyIceberg configuration and a namespace, as "
         "CATALOG.NAMESPACE. A local --to has its own catalog by default.",
     ),
     click.option(

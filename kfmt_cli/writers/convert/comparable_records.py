@@ -15,7 +15,7 @@ from kfmt_cli.writers.build.batch_drafts import normalize_magic0_timestamps
 
 COMPARED_RECORD_LAYOUT = Layout(
     "ComparedRecord",
-    "What a consumer is given of a record.",
+    "The data that a consumer receives from a record.",
     "org.apache.kafka.clients.consumer.ConsumerRecord",
     (
         Field("offset", Int64, "Offset."),

@@ -193,8 +193,8 @@ def salvage_steps(
 
 def _format_partly_read_price(n_logs: int) -> str:
     return (
-        f"copies every undamaged batch to DST; {format_count(n_logs, 'log')} can be read in "
-        "part only"
+        f"copies every undamaged batch to DST; {format_count(n_logs, 'log')} can only be read in "
+        "part"
     )
 
 

@@ -88,8 +88,8 @@ def _compare_steps(
     yield NextStep(
         paths[0],
         f"kfmt replicas {' '.join(map(quote_path_for_shell, paths))}",
-        f"compares the replicas of {n_brokers} brokers: which to start first, so that the others "
-        "do not take over what the first one lost",
+        f"compares the replicas of {n_brokers} brokers and shows which to start first, so that "
+        "the others do not copy its losses",
         reads=sum(result.bytes for result in results),
     )
 
@@ -125,6 +125,6 @@ def _hopeless_steps(
         ):
             yield NextStep(
                 file,
-                f"# nothing on this disk helps against {escape_unprintable(file)}",
+                f"# no file on this disk can replace {escape_unprintable(file)}",
                 escape_unprintable(reason),
             )

@@ -42,12 +42,12 @@ _PARTITION_METADATA = min(PARTITION_METADATA_KIND.names)
 _PRICE_BY_ROLE = {
     FileRole.RECOVERY_POINTS: "the broker does not need it; after a crash it then recovers every "
     "segment, which takes longer",
-    FileRole.LOG_STARTS: "the broker does not need it; records that were deleted before their "
-    "segment was are served again",
+    FileRole.LOG_STARTS: "the broker does not need it; deleted records in segments that still "
+    "exist are served again",
     FileRole.HIGH_WATERMARKS: "the broker does not need it; it determines high watermarks again",
     FileRole.BOOTSTRAP: "the metadata log has its records already",
     FileRole.LEADER_EPOCHS: "the broker does not start with this file and does not need it",
-    FileRole.SEGMENT_FILE: "the broker builds it again from the log",
+    FileRole.SEGMENT_FILE: "the broker rebuilds it from the log",
 }
 
 
@@ -115,7 +115,7 @@ def _properties_steps(
                 name,
                 f"# {quote_path_for_shell(path)} needs cluster.id and node.id: take them from "
                 "another broker of the cluster and from its configuration",
-                "no file on these disks has them; the broker does not start without",
+                "no file on these disks has them; the broker does not start without them",
                 mends=mends,
             )
             continue
@@ -138,8 +138,8 @@ def _old_path(path: str, *, is_in_partition: bool = False) -> str | None:
 def _properties_price(known: KnownProperties) -> str:
     if known.has_new_cluster_id:
         return (
-            "the ids in the metadata log; cluster.id is on no disk: this is a new one, which a "
-            "cluster of one node can have"
+            "the ids in the metadata log; no disk has the cluster.id: this is a new one, which "
+            "works for a cluster of one node"
         )
     if known.directory_id is None:
         return "the broker does not start without these ids; it generates a directory.id"
@@ -238,7 +238,7 @@ def _metadata_log_steps(
             yield NextStep(
                 second_name,
                 move_command(second_path, outside_path(second_path)),
-                f"a broker has one metadata log, here that in {first_directory.path}, unless "
+                f"a broker has one metadata log, here the one in {first_directory.path}, unless "
                 "metadata.log.dir names this one",
                 mends=frozenset({second_name, directory.path}),
             )
@@ -282,7 +282,7 @@ def _outside_step(identity: DirectoryIdentity) -> NextStep:
             f"{format_count(identity.n_offsets, 'offset')} stay in the moved directory"
         )
     elif identity.name == "lost+found":
-        price = "the broker does not start with it; better use a subdirectory of the mount"
+        price = "the broker does not start with it; use a subdirectory of the mount instead"
     return NextStep(name, move_command(path, outside_path(path)), price, mends=mends)
 
 
@@ -334,7 +334,7 @@ def _rename_steps(identities: BrokerIdentities) -> Iterator[NextStep]:
             yield NextStep(
                 identity.listing.name,
                 move_command(path, outside_path(path)),
-                "another directory is the partition of this name",
+                "another directory contains the partition of this name",
                 mends=frozenset({identity.listing.name}),
             )
     while pending:

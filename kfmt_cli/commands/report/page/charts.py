@@ -367,7 +367,8 @@ def vega_script() -> str:
     except OSError as error:
         raise OutputError(f"vl_convert did not start: {error.strerror}") from error
     if process.returncode < 0:
-        message = f"vl_convert was ended by signal {-process.returncode}, maybe for lack of memory"
+        signal_number = -process.returncode
+        message = f"vl_convert was killed by signal {signal_number}, perhaps for lack of memory"
         raise OutputError(message)
     if process.returncode:
         error_lines = process.stderr.decode(errors="replace").splitlines()

@@ -233,7 +233,7 @@ def replicas_table(page_data: PageData) -> HtmlTable | None:
         *(HtmlTableColumn(f"order {order}", outcome_cell(order)) for order in orders),
     )
     return create_table(
-        "Replicas, and the end of each order of starts", columns, page_data.rows_of_type("replicas")
+        "Replicas, and the outcome of each start order", columns, page_data.rows_of_type("replicas")
     )
 
 
