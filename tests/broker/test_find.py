@@ -198,7 +198,7 @@ def test_another_answer_of_a_broker_is_said(
         os.utime(partition / file, (modified_s, modified_s))
     result = kfmt("find", partition, "--timestamp", str(timestamp))
     assert result.code == 0
-    assert ("a broker answers" in result.err) == (answer is not None)
+    assert ("a broker returns" in result.err) == (answer is not None)
     assert answer is None or f"a broker returns {answer} for this timestamp" in result.err
 
 
