@@ -171,11 +171,12 @@ def _open_output_file(options: CommonOptions) -> Iterator[int | None]:
     if options.output in (None, "-"):
         yield None
         return
-    from kfmt_cli.writers.output import open_replacement, require_free_of_broker_files
+    from kfmt_cli.writers.output import require_free_of_broker_files
+    from kfmt_cli.writers.single_file import open_single_file
 
     path = Path(os.path.realpath(options.output or ""))
     require_free_of_broker_files(path)
-    with open_replacement(path) as output_fd:
+    with open_single_file(path) as output_fd:
         yield output_fd
 
 

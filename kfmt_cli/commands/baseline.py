@@ -138,7 +138,7 @@ class Baseline:
             )
         if self.new_path is None:
             return
-        from kfmt_cli.writers.output import replace_file
+        from kfmt_cli.writers.single_file import write_single_file
 
         kept = [known for key, known in self._known_by_key.items() if key not in stale_keys]
         found = sorted(
@@ -148,4 +148,4 @@ class Baseline:
         text = "".join(f"{json_text({'type': 'finding', **asdict(known)})}\n" for known in found)
         if Path(self.new_path).is_dir():
             raise OutputError(f"{self.new_path}: is a directory; name a file")
-        replace_file(Path(self.new_path), text.encode("utf-8", "backslashreplace"))
+        write_single_file(Path(self.new_path), text.encode("utf-8", "backslashreplace"))

@@ -116,9 +116,10 @@ def _remove_leftover(path: Path) -> bool:
     status = path.lstat()
     if time.time() - status.st_mtime <= MIN_LEFTOVER_AGE_SECONDS:
         return False
-    if _is_private(status, stat.S_IFREG | FILE_MODE):
+    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+        # Others may read it if the run was killed between its last two steps, chmod and rename.
         with _open_descriptor(str(path)) as fd:
-            is_leftover = _is_unlocked(fd)
+            is_leftover = os.path.samestat(status, os.fstat(fd)) and _try_lock_file(fd)
             if is_leftover:
                 path.unlink()
             return is_leftover

@@ -75,7 +75,16 @@ def _copy_with_damaged_indexes(bench: Bench) -> None:
     (bench.directory / OUTPUT / "00000000000000000240.index").write_bytes(bytes(8))
 
 
-_INPUT_PREPARATIONS = (_copy_damaged_segment, _write_archive)
+def _copy_replica(bench: Bench) -> None:
+    """Copy a log directory, as another broker's, and create the output directory."""
+    shutil.copytree(bench.directory / "in", bench.directory / "replica", dirs_exist_ok=True)
+
+
+def _create_output(bench: Bench) -> None:
+    (bench.directory / OUTPUT).mkdir(parents=True)
+
+
+_INPUT_PREPARATIONS = (_copy_damaged_segment, _write_archive, _copy_replica)
 WRITERS = {
     "salvage": WritingCommand(f"salvage in/orders-0 {OUTPUT}"),
     "salvage-directory": WritingCommand(f"salvage in {OUTPUT}"),
@@ -86,6 +95,13 @@ WRITERS = {
         f"rebuild-index {OUTPUT} --in-place --all-files",
         _copy_with_damaged_indexes,
         may_be_partial=True,
+    ),
+    "merge": WritingCommand(f"merge in replica --to {OUTPUT}"),
+    "check-output": WritingCommand(
+        f"check in/orders-0 damaged --format sarif -o {OUTPUT}/findings.sarif", _create_output
+    ),
+    "check-baseline": WritingCommand(
+        f"check damaged --write-baseline {OUTPUT}/known.jsonl", _create_output
     ),
     "convert": WritingCommand(f"convert-v0-to-v2 old {OUTPUT}"),
     "convert-zstd": WritingCommand(f"convert-v0-to-v2 old {OUTPUT} --compression zstd"),

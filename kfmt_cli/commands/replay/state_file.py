@@ -17,7 +17,7 @@ from typing import Any
 from kfmt_cli.core.json_text import json_text, parse_json
 from kfmt_cli.core.regular_files import read_regular_file
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.writers.output import replace_file
+from kfmt_cli.writers.single_file import write_single_file
 
 STATE_FILE_VERSION = 1
 
@@ -54,7 +54,7 @@ class ReplayState:
             return
         content = {"version": STATE_FILE_VERSION, **asdict(self)}
         del content["path"]
-        replace_file(self.path, f"{json_text(content)}\n".encode())
+        write_single_file(self.path, f"{json_text(content)}\n".encode())
 
 
 def load_replay_state(path: Path | None, cluster_id: str, options: dict[str, Any]) -> ReplayState:
