@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals, count_offsets
+from kfmt_cli.broker.start.checkpoints import METADATA_LOG_NAME
 from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, NextStart, PredictedStart
 from kfmt_cli.broker.version import format_predicted_versions
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
 from kfmt_cli.render.start_lines import NextStep, command_prices
 from kfmt_cli.render.style import Theme, escape_unprintable, format_count, format_range
 
@@ -98,9 +100,20 @@ def _loss_text(coming_starts: Sequence[PredictedStart]) -> str:
     if unserved:
         names = ", ".join(_partition_name(start) for start in unserved[:_MAX_LOSING_PARTITIONS])
         texts.append(f"{format_count(len(unserved), 'partition')} not served: {names}")
-    if any(not start.starts for start in coming_starts):
+    not_loaded = list(dict.fromkeys(map(_partition_name, filter(_is_not_loaded, coming_starts))))
+    if not_loaded:
+        names = ", ".join(not_loaded[:_MAX_LOSING_PARTITIONS])
+        texts.append(f"not known before the steps are done: losses in {names}")
+    elif any(not start.starts for start in coming_starts):
         texts = texts or ["once the steps are done, nothing more is lost"]
     return "; ".join(texts) or "nothing is lost"
+
+
+def _is_not_loaded(start: PredictedStart) -> bool:
+    """Whether the broker stops at a partition's directory, before the end of its log."""
+    name = _partition_name(start)
+    is_directory = classify_name(name)[0] is UNKNOWN_KIND
+    return not start.starts and is_directory and name != METADATA_LOG_NAME
 
 
 def _harmed(start: PredictedStart) -> OffsetIntervals:

@@ -162,6 +162,24 @@ def test_no_command_has_the_marker_deleted_where_there_is_none(tmp_path: Path) -
     assert "codec-gzip-0 1100–1199" in verdict
 
 
+def test_no_loss_is_ruled_out_in_a_log_that_the_broker_does_not_load(tmp_path: Path) -> None:
+    """The log is also cut: what its start loses is known once the file before it is mended."""
+    make_base(tmp_path)
+    (tmp_path / "one/.kafka_cleanshutdown").unlink()
+    log = tmp_path / "one/codec-gzip-0/00000000000000000000.log"
+    log.write_bytes(log.read_bytes()[:-30])
+    epochs = tmp_path / "one/codec-gzip-0/leader-epoch-checkpoint"
+    epochs.write_bytes(bytes(8))
+
+    def verdict() -> str:
+        lines = kfmt("check", "one", cwd=tmp_path).out.splitlines()
+        return next(line for line in lines if line.startswith("after that"))
+
+    assert "not known before the steps are done: losses in codec-gzip-0" in verdict()
+    epochs.unlink()
+    assert "codec-gzip-0 1100–1199" in verdict()
+
+
 def test_each_output_has_the_same_plan(tmp_path: Path) -> None:
     make_base(tmp_path)
     (tmp_path / "one/codec-gzip-0").rename(tmp_path / "one/codec-gzip-0.bak")
