@@ -108,11 +108,44 @@ def test_rows_of_a_branch_that_is_no_longer_there_are_removed(format_: str, tmp_
     write_log(directory, 0, 1)
     summary = export(to, tmp_path / "in", format_=format_)
     assert sum(file_rows(to).values()) == N_RECORDS
-    assert "80 rows removed, as their logs were truncated before them" in summary.lines
+    assert "100 rows removed, as their logs were truncated before them" in summary.lines
     write_log(directory, 20, 2, epoch=1)
     export(to, tmp_path / "in", format_=format_)
     assert sum(file_rows(to).values()) == 3 * N_RECORDS
     assert manifest_rows(to) == file_rows(to)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
+@pytest.mark.parametrize("mode", ["append", "sync", "replace"])
+def test_truncated_rows_of_an_input_that_is_read_again_are_counted(
+    mode: str, format_: str, tmp_path: Path
+) -> None:
+    to, logs = tmp_path / "to", (tmp_path / "in/orders-0", tmp_path / "in/other-0")
+    for directory in logs:
+        write_log(directory, 0, 2)
+    write_log(logs[0], 40, 3)
+    tables = {"tables": "records,batches", "mode": mode, "format_": format_}
+    export(to, tmp_path / "in", **tables)
+    write_log(logs[0], 40, 1)
+    summary = export(to, tmp_path / "in", **tables)
+    # 40 records and their 2 batches.
+    assert "42 rows removed, as their logs were truncated before them" in summary.lines
+    assert sum(file_rows(to).values()) == 5 * N_RECORDS
+    write_log(logs[0], 40, 4, epoch=1)
+    summary = export(to, tmp_path / "in", **tables)
+    assert not any("truncated" in line for line in summary.lines)  # replaced
+
+
+def test_rows_of_damaged_batches_were_not_truncated(tmp_path: Path) -> None:
+    to, log = tmp_path / "to", tmp_path / f"in/orders-0/{0:020}.log"
+    write_log(log.parent, 0, 3)
+    export(to, tmp_path / "in")
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1  # the checksum of the last batch no longer matches
+    log.write_bytes(data)
+    summary = export(to, tmp_path / "in")
+    assert summary.n_errors
+    assert not any("truncated" in line for line in summary.lines)
 
 
 def test_a_log_that_retention_emptied_was_not_truncated(tmp_path: Path) -> None:

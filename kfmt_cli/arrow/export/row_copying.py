@@ -45,7 +45,7 @@ def copy_retained_rows(
     file.
     """
     copied_file, file_format = ExportedFile(file_name, source_file.table), FILE_FORMATS[format_name]
-    offset_column = "offset" if has_records(source_file.table) else "last_offset"
+    offset_column = _offset_column(source_file)
     retained_ranges: list[tuple[int, int]] = []
     range_start = 0
     with open_binary(source_path) as source_stream:
@@ -80,6 +80,33 @@ def copy_retained_rows(
             file_format.copy_ranges(source_stream, output_stream, retained_ranges)
             copied_file.bytes = output_stream.tell()
     return copied_file
+
+
+def count_rows_from(
+    source_file: ExportedFile,
+    first_offset_by_split: Mapping[int, int],
+    source_path: str,
+    format_name: str,
+) -> int:
+    """The number of rows of splits in a file from an offset of each onward; raises InputError,
+    OSError. Arguments: see `copy_retained_rows`."""
+    measure_rows_below, n_rows_from = FILE_FORMATS[format_name].measure_rows_below, 0
+    range_start = 0
+    with open_binary(source_path) as source_stream:
+        for split_index, range_length, n_rows in source_file.spans:
+            if (first_offset := first_offset_by_split.get(split_index)) is not None:
+                row_range = range_start, range_start + range_length
+                offset_column = _offset_column(source_file)
+                n_rows_from += (
+                    n_rows
+                    - measure_rows_below(source_stream, row_range, first_offset, offset_column)[1]
+                )
+            range_start += range_length
+    return n_rows_from
+
+
+def _offset_column(file: ExportedFile) -> str:
+    return "offset" if has_records(file.table) else "last_offset"
 
 
 def _iter_retained_ranges(

@@ -25,7 +25,11 @@ from typing import Any
 from kfmt_cli.arrow.export.atomic_files import list_file_names, remove_file, write_json_file
 from kfmt_cli.arrow.export.lake_options import ExportedFile
 from kfmt_cli.arrow.export.manifest import manifest_input_row, manifest_output_row
-from kfmt_cli.arrow.export.row_copying import RetainedSplit, copy_retained_rows
+from kfmt_cli.arrow.export.row_copying import (
+    RetainedSplit,
+    copy_retained_rows,
+    count_rows_from,
+)
 from kfmt_cli.arrow.topic_ids import TopicIdCache, find_known_topic_id
 from kfmt_cli.broker.log_reading.offset_intervals import subtract_intervals
 from kfmt_cli.core.stores import StoredFile
@@ -46,7 +50,12 @@ from kfmt_cli.spark.lake.commits import (
     write_commit,
     write_next_manifest,
 )
-from kfmt_cli.spark.lake.removals import ALL_OFFSETS, InputObservations, RemovedOffsets
+from kfmt_cli.spark.lake.removals import (
+    ALL_OFFSETS,
+    MAX_OFFSET,
+    InputObservations,
+    RemovedOffsets,
+)
 from kfmt_cli.spark.lake.table_formats import TargetTables
 
 APPEND_MODE, SYNC_MODE, REPLACE_MODE = "append", "sync", "replace"
@@ -139,8 +148,11 @@ class LakeTable:
             observations is not None and source_input.path in observations.unreadable_paths
         )
         is_gone = not is_unreadable and self.is_input_gone(result)
+        all_offsets = RemovedOffsets(ALL_OFFSETS)
+        if observations is not None and not is_unreadable:
+            all_offsets = observations.find_replaced_offsets(result)
         if not is_unreadable and not is_gone:
-            return RemovedOffsets(ALL_OFFSETS)
+            return all_offsets
         is_other_topic = self.topics and source_input.topic not in self.topics
         if is_other_topic or not _is_below_any(source_input.path, self.input_paths):
             return RemovedOffsets(ALL_OFFSETS if self.mode == REPLACE_MODE else [])
@@ -148,7 +160,7 @@ class LakeTable:
             observations is None or observations.is_partition_read(source_input)
         )
         if is_gone and is_removed_if_gone:
-            return RemovedOffsets(ALL_OFFSETS)
+            return all_offsets
         if observations is None:
             return RemovedOffsets()
         # Other files may have these rows: the partition moved, was compacted or was truncated.
@@ -282,6 +294,7 @@ class LakeTable:
             for name, result in results.items()
             if name not in removal_by_split or not removal_by_split[name].are_all
         }
+        self._n_truncated_rows += self._count_truncated_rows(file_group, results, removal_by_split)
         if not remaining_results:
             return
         removals_text = repr(
@@ -329,6 +342,29 @@ class LakeTable:
         stored_results = _with_partial_splits_undone(remaining_results, removal_by_split)
         write_json_file(f"{job_directory.results_directory}/{new_name}", stored_results)
         yield new_name
+
+    def _count_truncated_rows(
+        self,
+        file_group: str,
+        results: Mapping[str, StoredResult],
+        removal_by_split: Mapping[str, RemovedOffsets],
+    ) -> int:
+        """The number of rows that truncations removed of inputs of which all rows are removed."""
+        truncation_by_split = {
+            i: removal_by_split[name].truncated_from
+            for i, name in enumerate(results)
+            if name in removal_by_split
+            and removal_by_split[name].are_all
+            and removal_by_split[name].truncated_from < MAX_OFFSET
+        }
+        if not truncation_by_split:
+            return 0
+        return sum(
+            count_rows_from(
+                output, truncation_by_split, self._output_path(output.name), self.file_format
+            )
+            for output in self.job_directory.read_exported_files(file_group)
+        )
 
     def _output_path(self, output_name: str) -> str:
         """The path of an output, whether it is already published or not."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kfmt_cli.arrow.split_checks import count_severities
 from kfmt_cli.broker.log_reading.offset_intervals import (
     OffsetIntervals,
     intersect_intervals,
@@ -57,6 +58,8 @@ class _ReadLog:
     latest_epoch: int = -1
     is_complete: bool = True
     """Whether all of its segments were read to the end."""
+    is_damaged: bool = False
+    """Whether there are errors in its segments, so that its end may be unknown."""
 
 
 @dataclass(slots=True)
@@ -98,6 +101,7 @@ class InputObservations:
             return
         log = self._logs[_source_partition(source_input)][split.directory]
         log.is_complete &= not is_unreadable and not split.offset_intervals
+        log.is_damaged |= bool(count_severities(result["codes"])["errors"])
         log.first_base_offset = min(log.first_base_offset, split.base_offset_or_zero)
         log.end_offset = max(log.end_offset, split.base_offset_or_zero)
         log.latest_epoch = max(log.latest_epoch, result.get("epoch", -1))
@@ -129,6 +133,16 @@ class InputObservations:
             else:
                 covered_intervals += log.row_intervals
         return intersect_intervals([tuple(result.offsets)], covered_intervals)
+
+    def find_replaced_offsets(self, result: StoredResult) -> RemovedOffsets:
+        """All offsets of an input that was read again, of which a truncation may have removed some
+        from the log; damage hides whether it did."""
+        logs = self._iter_logs(result.input)
+        is_end_known = not any(log.is_damaged for _, log in logs)
+        truncation_offset = self.find_truncation_offset(result) if is_end_known else None
+        if truncation_offset is None:
+            return RemovedOffsets(ALL_OFFSETS)
+        return RemovedOffsets(ALL_OFFSETS, truncation_offset)
 
     def find_truncation_offset(self, result: StoredResult) -> int | None:
         """The offset from which a result's rows are no longer in the log, because it was truncated;
