@@ -85,7 +85,8 @@ _EXPORT_OPTIONS = (
     ),
     click.option(
         "--table",
-        help="Also commit the files to tables of this format, one per directory of --to.",
+        help="Also commit the files to tables of this format, one per directory of --to. They "
+        "have no partition columns, whatever --partition-by is.",
         type=click.Choice(("delta", "iceberg")),
     ),
     click.option(
