@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.execution.test_replica_splits import Row, read_rows
+from tests.execution.test_replica_splits import (
+    N_RECORDS,
+    Cluster,
+    Row,
+    batch,
+    is_comparable,
+    read_rows,
+    rows_of_batches,
+    split_into_segments,
+)
 from tests.support.samples import ORDERS, TXN
 from tests.support.segments import positions
 from tools.kafka import ROOT
@@ -129,13 +138,23 @@ def write_tiered_log(
     """Write a segment of orders and its manifest, with an epoch from an offset on, else epoch 0.
     upload: one character of the segment's id."""
     data = (ORDERS.parent / f"{base_offset:020}.log").read_bytes()
-    end_offset = base_offset + 239
-    starts = {0: 0, epoch: from_offset} if from_offset <= end_offset else {0: 0}
-    epochs = {
-        str(number): max(start, base_offset)
-        for number, start in starts.items()
-        if number == max(starts) or base_offset < from_offset
-    }
+    starts = {0: base_offset} if base_offset < from_offset else {}
+    if from_offset < base_offset + 240:
+        starts[epoch] = max(from_offset, base_offset)
+    write_tiered_segment(
+        bucket, base_offset, base_offset + 239, set_epoch(data, epoch, from_offset), starts, upload
+    )
+
+
+def write_tiered_segment(
+    bucket: Path,
+    base_offset: int,
+    last_offset: int,
+    data: bytes,
+    starts: dict[int, int],
+    upload: str,
+) -> None:
+    """Write a segment and its manifest. starts: the first offset of each leader epoch."""
     partition = {"topicId": ORDERS_ID, "topicPartition": {"topic": "orders", "partition": 0}}
     manifest = {
         "version": "1",
@@ -151,14 +170,14 @@ def write_tiered_log(
         "remoteLogSegmentMetadata": {
             "remoteLogSegmentId": {"topicIdPartition": partition, "id": upload * 22},
             "startOffset": base_offset,
-            "endOffset": end_offset,
-            "segmentLeaderEpochs": epochs,
+            "endOffset": last_offset,
+            "segmentLeaderEpochs": {str(epoch): start for epoch, start in starts.items()},
         },
     }
     directory = bucket / f"orders-{ORDERS_ID}/0"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{base_offset:020}-{upload * 22}"
-    path.with_suffix(".log").write_bytes(set_epoch(data, epoch, from_offset))
+    path.with_suffix(".log").write_bytes(data)
     path.with_suffix(".rsm-manifest").write_text(json.dumps(manifest))
 
 
@@ -195,3 +214,39 @@ def test_all_replicas_are_the_local_and_the_tiered_one(bucket: Path, tmp_path: P
     write_local_log(tmp_path / "disk/orders-0", 240)
     rows = read_rows(bucket, tmp_path / "disk", topics=ORDERS_TOPIC, reads_all_replicas=True)
     assert rows == rows_of((0, N_TIERED, 0), (240, 480, 0))
+
+
+def write_tiered_history(cluster: Cluster, bucket: Path) -> set[tuple[int, int]]:
+    """Write a part of the leader's history as segments, some of them twice; returns its batches."""
+    generator = cluster.random
+    end = generator.randint(1, len(cluster.history))
+    tiered = cluster.history[generator.choice((0, 0, end // 2)) : end]
+    for base_offset, batches in split_into_segments(tiered, generator).items():
+        starts: dict[int, int] = {}
+        for first_offset, epoch in batches:
+            starts.setdefault(epoch, first_offset)
+        data = b"".join(batch(*one) for one in batches)
+        for upload in generator.choice(("A", "A", "AB")):
+            last_offset = batches[-1][0] + N_RECORDS - 1
+            write_tiered_segment(bucket, base_offset, last_offset, data, starts, upload)
+    return set(tiered)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_replicas_of_a_random_cluster_and_a_bucket(seed: int, tmp_path: Path) -> None:
+    clusters = (
+        Cluster(number, tmp_path / f"disks{number}", topic_id=ORDERS_ID)
+        for number in count(seed * 100)
+    )
+    cluster = next(filter(is_comparable, clusters))
+    disks = cluster.replicas[0].directory.parent.parent
+    tiered = write_tiered_history(cluster, tmp_path / "bucket")
+    expected = (cluster.expected() | tiered) & set(cluster.history)
+    rows = read_rows(tmp_path / "bucket", disks, topics=ORDERS_TOPIC)
+    assert max(rows.values()) == 1
+    assert max(Counter(row[2] for row in rows).values()) == 1, "two branches"
+    assert rows_of_batches(ORDERS_ID, expected) - rows == Counter()
+    damaged = {
+        one for replica in cluster.replicas for one in cluster.history if one[0] in replica.damaged
+    }
+    assert rows - rows_of_batches(ORDERS_ID, expected | damaged) == Counter()

@@ -117,9 +117,10 @@ def split_into_segments(
 class Cluster:
     """Replicas of a partition that lag, have deleted old segments, or are damaged or diverged."""
 
-    def __init__(self, seed: int, root: Path) -> None:
+    def __init__(self, seed: int, root: Path, topic_id: str | None = None) -> None:
         self.random = generator = random.Random(seed)
-        self.topic_id = format_uuid(seed.to_bytes(16, "big")) if generator.random() < 0.8 else None
+        random_id = format_uuid(seed.to_bytes(16, "big")) if generator.random() < 0.8 else None
+        self.topic_id = topic_id or random_id
         epoch, history = 0, list[tuple[int, int]]()
         for number in range(generator.randint(3, 14)):
             epoch += generator.random() < 0.3
