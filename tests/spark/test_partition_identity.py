@@ -159,6 +159,29 @@ def test_a_log_that_retention_emptied_was_not_truncated(tmp_path: Path) -> None:
     assert not any("truncated" in line for line in summary.lines)
 
 
+@pytest.mark.parametrize("format_", ["parquet", "json"])
+def test_the_empty_log_of_a_new_disk_replaces_nothing(format_: str, tmp_path: Path) -> None:
+    """A broker creates it under the name of the first segment, and fills it from the leader."""
+    to, directory = tmp_path / "to", tmp_path / "in/orders-0"
+    write_log(directory, 0, 2)
+    write_log(directory, 40, 2)
+    export(to, tmp_path / "in", format_=format_)
+    (directory / f"{40:020}.log").unlink()
+    write_log(directory, 0, 0)
+    for _ in range(2):
+        summary = export(to, tmp_path / "in", format_=format_)
+        assert sum(file_rows(to).values()) == 4 * N_RECORDS
+        assert any("80 records kept of 2 inputs" in line for line in summary.lines)
+    write_log(directory, 0, 2)
+    write_log(directory, 40, 3)
+    export(to, tmp_path / "in", format_=format_)
+    assert sum(file_rows(to).values()) == 5 * N_RECORDS
+    (directory / f"{40:020}.log").unlink()
+    write_log(directory, 0, 0)
+    export(to, tmp_path / "in", format_=format_, mode="sync")
+    assert not file_rows(to)
+
+
 def test_a_replica_that_lags_truncates_nothing(tmp_path: Path) -> None:
     """The other one is gone: the table has what only that had, unless a later leader cut it."""
     to, disks = tmp_path / "to", (tmp_path / "d1", tmp_path / "d2")

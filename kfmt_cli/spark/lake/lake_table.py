@@ -147,7 +147,10 @@ class LakeTable:
         is_unreadable = _is_below_any(source_input.path, self.unlistable_paths) or (
             observations is not None and source_input.path in observations.unreadable_paths
         )
-        is_gone = not is_unreadable and self.is_input_gone(result)
+        is_gone = not is_unreadable and (
+            self.is_input_gone(result)
+            or (observations is not None and observations.is_log_empty(source_input))
+        )
         all_offsets = RemovedOffsets(ALL_OFFSETS)
         if observations is not None and not is_unreadable:
             all_offsets = observations.find_replaced_offsets(result)

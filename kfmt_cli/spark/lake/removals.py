@@ -56,6 +56,7 @@ class _ReadLog:
     end_offset: int = 0
     """After its last row, and at least the base offset of its last segment."""
     latest_epoch: int = -1
+    n_bytes: int = 0
     is_complete: bool = True
     """Whether all of its segments were read to the end."""
     is_damaged: bool = False
@@ -101,6 +102,7 @@ class InputObservations:
             return
         log = self._logs[_source_partition(source_input)][split.directory]
         log.is_complete &= not is_unreadable and not split.offset_intervals
+        log.n_bytes += split.end - split.start
         log.is_damaged |= bool(count_severities(result["codes"])["errors"])
         log.first_base_offset = min(log.first_base_offset, split.base_offset_or_zero)
         log.end_offset = max(log.end_offset, split.base_offset_or_zero)
@@ -118,6 +120,12 @@ class InputObservations:
 
     def _iter_logs(self, source_input: FieldDict) -> Iterator[tuple[str, _ReadLog]]:
         yield from self._logs.get(_source_partition(source_input), {}).items()
+
+    def is_log_empty(self, source_input: FieldDict) -> bool:
+        """Whether an input is a log in whose directory no log has any bytes now, as on a new disk."""
+        logs, directory = dict(self._iter_logs(source_input)), source_input.path.rpartition("/")[0]
+        is_log = source_input.path.endswith(LOG_KIND.suffix)  # not a snapshot next to one
+        return is_log and directory in logs and not logs[directory].n_bytes
 
     def covered_offsets(self, result: StoredResult) -> OffsetIntervals:
         """The offsets of a result's rows that this run read from other inputs, or that the log
