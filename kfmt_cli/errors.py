@@ -162,5 +162,5 @@ class OutputClosed(KfmtError):  # noqa: N818 (not an error)
     """
 
     def __init__(self, exit_code: ExitCode = ExitCode.CLEAN) -> None:
-        super().__init__("nobody reads the output any more")
+        super().__init__("the output is no longer read")
         self.exit_code = exit_code

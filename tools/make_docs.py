@@ -128,7 +128,7 @@ def json_contract() -> str:
         "The schema has them as `#/$defs/kcat`.\n\n"
         "A few types have two shapes, distinguished by a member that only one of them has: "
         f"{_types_with_several_shapes()}. The schema has them as `oneOf`.\n\n"
-        "Generators make types of it for other languages: "
+        "Code generators turn it into types for other languages: "
         "[examples/typescript](../examples/typescript/findings.ts) prints the findings of `kfmt "
         "check --json` with types made by json-schema-to-typescript."
     )

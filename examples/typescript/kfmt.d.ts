@@ -1581,7 +1581,7 @@ export interface Rearranged {
   copies: number;
 }
 /**
- * Transaction markers that were lost, and were written again.
+ * Lost transaction markers that were rewritten.
  */
 export interface Restored {
   type: "restored";

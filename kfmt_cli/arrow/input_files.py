@@ -195,7 +195,7 @@ def _list_requested_path(
             is_empty = False
             yield stored_file
         if is_empty:
-            raise InputError(f"{path}: no files in it")
+            raise InputError(f"{path}: contains no files")
     except InputError as error:
         if is_only_path:
             raise

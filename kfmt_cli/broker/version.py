@@ -21,7 +21,7 @@ class KafkaVersion:
     first_feature_level: int
     """The first feature level of its metadata.version."""
     last_feature_level: int
-    """The last one, of which production clusters of this version have at most."""
+    """The highest level that production clusters of this version can have."""
     known_feature_levels: tuple[int, int]
     """The levels that it can read, with those of releases in preparation."""
     last_level_by_feature: Mapping[str, int]

@@ -38,9 +38,9 @@ class Scope(enum.Enum):
 class LogCheck:
     """A rule about a log, for a range of it.
 
-    base_offset: of the segment, None if the file name has none. needs_previous_batch: compares a
-    batch with the previous one. magics: the magics of the batches that it can report. facts_key:
-    the unique name under which jobs store its facts; it never changes.
+    base_offset: the segment's base offset, None if the file name has none. needs_previous_batch:
+    compares a batch with the previous one. magics: the magics of the batches that it can report.
+    facts_key: the unique name under which jobs store its facts; it never changes.
     """
 
     facts_key: ClassVar[str]

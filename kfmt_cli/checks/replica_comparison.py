@@ -139,8 +139,8 @@ class ComparedReplica:
         """Those of some ranges that another replica lacks by compaction: each record is a
         tombstone, or the other replica has a later one with its key; raises InputError.
 
-        ranges: in offset order. latest_keys: of the other replica. Source:
-        `kafka.log.Cleaner.shouldRetainRecord`.
+        ranges: in offset order. latest_keys: the latest offsets of the other replica's keys.
+        Source: `kafka.log.Cleaner.shouldRetainRecord`.
         """
         first_offsets, last_offsets = np.array(
             [(range_.first_offset, range_.last_offset) for range_ in ranges], np.int64

@@ -79,7 +79,7 @@ def _parse_literal(text: str) -> PastedBytes | None:
         try:
             literal = ast.literal_eval(text)
         except (SyntaxError, ValueError, MemoryError) as error:
-            raise PastedTextError(f"not a literal of bytes: {error}") from None
+            raise PastedTextError(f"not a byte literal: {error}") from None
         return PastedBytes(literal, "a Python literal") if isinstance(literal, bytes) else None
     if _ESCAPED.fullmatch(text):
         digits = "".join(re.findall(r"\\x([0-9a-fA-F]{2})", text))
@@ -228,6 +228,6 @@ def _describe_gap(lines: list[_DumpLine], rows: list[list[int]], name: str) -> s
         if width != len(row):
             return (
                 f"{name}: line {line.number} has {len(row)} bytes, but the next address is "
-                f"{width} further on"
+                f"{width} bytes later"
             )
-    return f"{name}: its addresses do not count its bytes"
+    return f"{name}: its addresses do not match its bytes"

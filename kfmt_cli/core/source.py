@@ -257,7 +257,7 @@ class StreamSource(Source):
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
         window_index = position - self._window_start
-        assert window_index >= 0, "asked for bytes that were released"
+        assert window_index >= 0, "requested bytes that were released"
         while len(self._window) < window_index + min_length and not self._has_ended:
             try:
                 chunk = self._read_next_bytes(READ_CHUNK_BYTES)

@@ -199,11 +199,11 @@ class _UnpackedMembers:
     problems: list[ReadProblem] = field(default_factory=list)
     """Members that were skipped or read in part, with reasons."""
     unreadable_members: list[str] = field(default_factory=list)
-    """The reasons for members of which nothing can be read, which are also problems."""
+    """The reasons for completely unreadable members, which are also problems."""
     error_by_path: dict[str, InputError] = field(default_factory=dict)
     """Why the rest of a member cannot be read, by its path."""
     unread_rest: list[str] = field(default_factory=list)
-    """Why what follows in a tar, of which each path may have a part, cannot be read."""
+    """Why the rest of a tar, which may have a part of every path, cannot be read."""
     stream: _PaddedStream | None = None
     """The stream of the archive, if it is a tar."""
 

@@ -146,7 +146,7 @@ def open_chunked_log(
     """A log, from its manifest; raises InputError.
 
     base_path: the path of its objects without their suffixes. stored_size: the size in bytes of the
-    object with the chunks. chunk_encoding: from its manifest.
+    object with the chunks. chunk_encoding: the encoding in its manifest.
     """
     decrypt = None
     if chunk_encoding.encryption is not None:

@@ -49,7 +49,8 @@ class ReaderState:
 class LogReader:
     """Reads the batches of one log from front to back.
 
-    base_offset: from the file name, None if it has none. read_ahead: prefetch the next block.
+    base_offset: the base offset in the file name, None if it has none. read_ahead: prefetch the
+    next block.
     check_crcs: compute checksums; without them, a wrong length is followed if it leads to a
     possible batch. first_block_bytes: size of the first block, small for callers that wait for the
     first rows. After `iter_blocks`, `has_plausible_batch` is whether anything in the file looked

@@ -53,7 +53,8 @@ class PayloadOptions:
         metavar="DIR",
         envvar="KFMT_SCHEMAS",
         help="For confluent: a directory with ID.avsc, ID.desc or ID.json files, a _schemas topic, "
-        "or .json files with a registry's answers, such as to GET /schemas. [default: the _schemas "
+        "or .json files with a registry's responses, such as to GET /schemas. [default: the "
+        "_schemas "
         "topic in the same log directory as PATH]",
     )
     key_format: str | None = _format_option("key")

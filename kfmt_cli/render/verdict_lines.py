@@ -27,8 +27,8 @@ def verdict_lines(
 ) -> list[str]:
     """The lines, each shortened to the width.
 
-    next_starts: of each log directory. starts: the predicted starts on partitions and files. steps:
-    the plan. n_unread: number of inputs that could not be read.
+    next_starts: the next start of each log directory. starts: the predicted starts on partitions
+    and files. steps: the plan. n_unread: number of inputs that could not be read.
     """
     kinds = {next_start.after for next_start in next_starts}
     coming_starts = [start for start in starts if start.after in kinds]

@@ -90,6 +90,6 @@ def _parse_column(row: str) -> Column:
         elif word.startswith("if "):
             condition = word.removeprefix("if ")
         else:
-            raise ValueError(f"{name}: not a word of a kind: {word}")
+            raise ValueError(f"{name}: an unknown word in a kind: {word}")
     column: Column = _COLUMN_FUNCTION_BY_KIND[kind](name, doc, **attributes)
     return replace(column, present_if=(condition, 1)) if condition else column

@@ -64,8 +64,8 @@ def result_file_name(splits: Sequence[FileSplit], run_number: int) -> str:
 
 
 def intermediate_file_name(splits: Sequence[FileSplit]) -> str:
-    """The name, in a job's directory, of the file for rows of some splits that readers of its
-    tables do not see."""
+    """The name of the file for intermediate rows of some splits in a job's directory, which readers
+    of its tables do not see."""
     return f"_kfmt/rows/{result_file_name(splits, 0).removesuffix('.json')}.arrow"
 
 

@@ -81,7 +81,7 @@ def test_commands_read_what_the_coordinator_decided(tmp_path: Path) -> None:
         assert "hides" not in result.err
     alone = log_directory(tmp_path / "alone", log.parent)
     result = kfmt("cat", alone.parent, *read_committed)
-    assert "neither the files next to the logs nor a coordinator's log show it" in result.err
+    assert "neither the files next to the logs nor a coordinator's log shows it" in result.err
 
 
 def test_salvage_writes_the_marker_that_the_coordinator_decided(tmp_path: Path) -> None:

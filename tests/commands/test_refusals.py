@@ -124,7 +124,7 @@ def test_indexes_next_to_their_logs_are_asked_for(disk: Path) -> None:
     for arguments in (("disk/orders-0", "disk/orders-0"), ("disk", "disk")):
         result = kfmt("rebuild-index", *arguments, cwd=disk.parent)
         assert (result.code, result.out) == (2, "")
-        assert "has the logs; use --in-place" in result.err
+        assert "contains the logs; use --in-place" in result.err
     assert all_paths(disk) == original_paths
 
 

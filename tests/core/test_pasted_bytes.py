@@ -98,7 +98,7 @@ def test_a_dump_whose_characters_look_like_digits() -> None:
         ("hex:zz", "has the digits"),
         ("hex:abc", "two digits per byte"),
         ("base64:!", "not base64"),
-        ("b'\\x0", "not a literal of bytes"),
+        ("b'\\x0", "not a byte literal"),
         ("00000000: 0000 00\n00000010: 0000\n", "line 1 has 3 bytes, but the next address is 16"),
     ],
 )

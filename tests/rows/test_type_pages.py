@@ -65,7 +65,7 @@ def test_each_word_of_a_kind_is_an_attribute() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "error"),
     [
-        ("nullable", "nulable", "offset: not a word of a kind: nulable"),
+        ("nullable", "nulable", "offset: an unknown word in a kind: nulable"),
         ("### thing (", "### thing, ", "not the heading of a type"),
     ],
 )

@@ -193,7 +193,7 @@ def test_one_missing_path_is_reported_and_the_others_are_read(logs: Path, tmp_pa
     code, err = export_here(missing, logs, empty, "--to", tmp_path / "to")
     assert code == 3
     assert f"{missing}: No such file or directory" in err
-    assert f"{empty}: no files in it" in err
+    assert f"{empty}: contains no files" in err
     assert sum(file_rows(tmp_path / "to").values()) == 960
     assert export_here(missing, "--to", tmp_path / "alone")[0] == 3
     code, err = export_here(logs, missing, "--topics", "payments", "--to", tmp_path / "topic")

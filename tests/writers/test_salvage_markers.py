@@ -95,7 +95,7 @@ def test_a_marker_corrected_by_its_checksum_is_written_as_it_was(tmp_path: Path)
         new[start + 69] ^= 1
     (partition / LOG).write_bytes(bytes(new))
     result = kfmt("salvage", partition, tmp_path / "out")
-    assert "damaged transaction markers written again" in result.out
+    assert "damaged transaction markers rewritten" in result.out
     assert (tmp_path / "out" / LOG).read_bytes() == data
 
 

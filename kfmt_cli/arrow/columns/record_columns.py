@@ -29,7 +29,7 @@ def int_values(column: pa.Array, null_value: int = -1) -> IntArray:
 def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
     """The columns of exported records.
 
-    rows: with the columns offset, timestamp_ms, timestamp_type, key, value, headers.
+    rows: have the columns offset, timestamp_ms, timestamp_type, key, value and headers.
     """
     record_table = RecordTable.zeros_with_columns(BUILD_COLUMNS, len(rows))
     column_buffers = _ColumnBuffers()

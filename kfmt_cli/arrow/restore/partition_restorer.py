@@ -159,7 +159,7 @@ class PartitionRestorer:
 
     batches: the rows of the table of batches in offset order; None without such a table. codec: the
     number of the codec for all batches; None for the codecs in the table, or for no compression
-    without a table. partition_name: for messages.
+    without a table. partition_name: the partition's name, for messages.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class BatchWalker:
         self._running_max_offsets: list[int] = []
 
     def find_row_and_last_target(self, offset: int) -> tuple[int, int] | None:
-        """The row of the batch found for an offset, and the last offset with the same answer.
+        """The row of the batch found for an offset, and the last offset with the same result.
 
         None if no batch is found, or if the search fails: see `error`.
         """
@@ -65,7 +65,7 @@ class BatchWalker:
         return None if row is None or next_base_offset is None else (row, next_base_offset - 1)
 
     def find_row_or_error(self, offset: int) -> tuple[int | None, CorruptError | StartError | None]:
-        """The row of the batch that a broker finds for an offset, and why it answers with an error
+        """The row of the batch that a broker finds for an offset, and the error that it returns
         instead."""
         row_and_last_target = self.find_row_and_last_target(offset)
         if row_and_last_target is None:
@@ -73,7 +73,8 @@ class BatchWalker:
         return row_and_last_target[0], self.find_answer_error(row_and_last_target[0])
 
     def find_answer_error(self, row: int) -> StartError | None:
-        """Why a broker does not answer with a batch that it has found; None if it does."""
+        """The error that a broker returns instead of a batch that it has found; None if it returns
+        the batch."""
         if not self._kafka_version.reads_base_offset:
             return None
         try:

@@ -113,9 +113,8 @@ class BrokerDirectories:
         return failures
 
     def level_problems(self, version: KafkaVersion | None = None) -> list[str]:
-        """Why a version cannot start with the levels of features in the metadata log: after a
-        failed downgrade, or after too large a step. version: by default the one that the user
-        named, if any."""
+        """The feature levels that a version cannot start with, after a failed downgrade or too
+        large a step. version: by default the one that the user named, if any."""
         if version is None and self._has_explicit_version:
             version = self.predicted_version.kafka_version
         image = None if version is None else self._cluster_image(AFTER_CRASH)

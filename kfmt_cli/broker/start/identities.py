@@ -50,9 +50,9 @@ _OTHER_NAMES = (
 class Situation(Enum):
     """The possible problems of a directory in a log directory."""
 
-    NONE = "it is where and what its name says"
+    NONE = "it is in its place, under its own name"
     MISNAMED = "it is the only copy of a partition whose name it does not have"
-    WITHOUT_ID = "its topic id is missing or malformed, or another topic's"
+    WITHOUT_ID = "its topic id is missing, malformed or of another topic"
     COPY = "the broker has the same partition elsewhere"
     NESTED = "it is, or contains, a log directory"
     UNKNOWN = "nothing shows which partition it is"

@@ -105,8 +105,8 @@ def _find_cluster_id(
 
 
 def _new_cluster_id(broker: BrokerDirectories) -> str | None:
-    """An id for a cluster of which this is the only node: no other one has to agree. It is always
-    the same for the same disk."""
+    """An id for a cluster with a single node: no other node has to agree. It is always the same for
+    the same disk."""
     image = broker.cluster_image
     if image is None or len(image.broker_by_node_id) != 1:
         return None

@@ -252,7 +252,8 @@ class RecoverySegment:
             self.time_entries.append(time_entry)
 
     def add_aborted_transaction(self, aborted_transaction: dict[str, int], position: int) -> None:
-        """Add an entry to the transaction index; raises StartError. position: of the marker."""
+        """Add an entry to the transaction index; raises StartError. position: the marker's
+        position."""
         if self.directory is not None:
             check_access(self.directory, f"{self.base_offset:020}.txnindex", Access.OPEN)
         last_entry = self.aborted_transactions[-1:]

@@ -32,10 +32,10 @@ class GroupRules:
     legacy_value_version: int = 4
     """The last version of the value of an offset commit of type 0."""
     strict_protocols: frozenset[str] = frozenset()
-    """The protocols of which it refuses tombstones without a group or a member, and records before
+    """The protocols for which it rejects tombstones without a group or a member, and records before
     the one that creates them."""
     protocols_after_offsets: frozenset[str] = frozenset({"consumer"})
-    """The protocols that a group can have of which only offsets were loaded before."""
+    """The protocols that a group can have if only its offsets were loaded before."""
     allows_later_owner: bool = False
     """Whether a partition can pass to a member with a later epoch, without the release of the
     first."""

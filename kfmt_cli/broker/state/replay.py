@@ -184,7 +184,7 @@ def _row_sort_key(key_and_row: tuple[StateRow, StateRow]) -> list[tuple[int, int
 
 @dataclass(slots=True)
 class _ReplayedTransaction:
-    """A transaction of which a record was read."""
+    """A transaction with at least one record read."""
 
     is_committed: bool | None = None
     """None if it is open."""

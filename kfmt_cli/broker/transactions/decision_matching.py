@@ -111,7 +111,8 @@ def find_decision(
     """The decision that ended a transaction; None if decisions with different outcomes are
     possible.
 
-    endings: of the producer in a partition, in order. index: the transaction's.
+    endings: the producer's endings in a partition, in order. index: the index of the transaction's
+    ending.
     """
     first = max(index - _MAX_NEIGHBOURS, 0)
     neighbours = endings[first : index + _MAX_NEIGHBOURS + 1]

@@ -310,8 +310,8 @@ class TransactionTracker:
     ) -> bool:
         """Whether a transaction ended in a gap, or may have; sets its outcome.
 
-        next_offset, epoch: of the producer's next batch or marker. is_before_commit: that is a
-        COMMIT marker. is_at_end: there is none.
+        next_offset, epoch: the offset and the epoch of the producer's next batch or marker.
+        is_before_commit: that is a COMMIT marker. is_at_end: there is none.
         """
         last_offset = transaction.last_offset
         gap, marker = transaction.last_gap, transaction.damaged_marker

@@ -16,7 +16,8 @@ from kfmt_cli.topics import CLUSTER_METADATA
 class ParentDirectories:
     """The log directories that partitions are in, each read once.
 
-    listed: those that were walked, by path. unlisted: those of which only a partition was, by path.
+    listed: the directories that were walked, by path. unlisted: the directories with a walked
+    partition that were not walked themselves, by path.
     """
 
     def __init__(self, listed: dict[str, LogDirectory]) -> None:

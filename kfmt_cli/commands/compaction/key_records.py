@@ -109,7 +109,8 @@ LATEST_RECORD_REASON = "latest record for its key"
 def _predict_record_outcome(
     record: FieldDict, later_records: list[FieldDict], dirty_range: DirtyRange
 ) -> tuple[bool, str]:
-    """Whether the next cleaning keeps a record, and the reason. later_records: of the same key."""
+    """Whether the next cleaning keeps a record, and the reason. later_records: later records of the
+    same key."""
     if record.offset >= dirty_range.first_uncleanable_offset:
         if not later_records:
             return True, LATEST_RECORD_REASON

@@ -47,9 +47,9 @@ class DumpOptions(PayloadOptions, RecordSelectionOptions, TopicFilterOptions):
     """Show every field of every batch or record, and every entry of any other file.
 
     Directories are read in order of topic, partition and base offset. All files are shown; with
-    --records, a selection or CSV, only logs and KRaft snapshots. PATH may be - for standard input,
-    a log, or pasted bytes as for hex. Damage is reported in place and reading continues after it.
-    Internal topic keys and values are decoded.
+    --records, a selection or CSV, only logs and KRaft snapshots. PATH may be - for a log or pasted
+    bytes on standard input, or pasted bytes as for hex. Damage is reported in place and reading
+    continues after it. Internal topic keys and values are decoded.
 
     \b
     Examples:

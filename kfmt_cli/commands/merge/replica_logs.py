@@ -110,7 +110,7 @@ def iter_undecodable_intervals(
     scans: Sequence[ScannedLog], log_end_offset: int
 ) -> Iterator[OffsetInterval]:
     """The offsets between undamaged batches where a log has other batches, such as those that
-    cannot be decompressed. log_end_offset: of the last log."""
+    cannot be decompressed. log_end_offset: the log end offset of the last log."""
     for scan, next_scan in zip(scans, [*scans, None][1:], strict=True):
         batches = scan.undamaged_batches
         next_base_offset = (

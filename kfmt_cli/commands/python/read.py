@@ -301,9 +301,9 @@ def read_batches(
 ) -> LogRowReader:
     """The batches of logs: files, partition directories, log directories.
 
-    columns: of the table `batches` (docs/spark-tables.md). from_offset to to_time: inclusive
-    bounds; times are in milliseconds, a datetime, or text as for the command. Raises UsageError for
-    an unknown column, and InputError for a missing path.
+    columns: names of columns of the table `batches` (docs/spark-tables.md). from_offset to to_time:
+    inclusive bounds; times are in milliseconds, a datetime, or text as for the command. Raises
+    UsageError for an unknown column, and InputError for a missing path.
     """
     selection = parse_bounds(from_offset, to_offset, from_time, to_time)
     return log_rows(path, False, columns, selection, max_decompressed=max_decompressed)
@@ -330,12 +330,12 @@ def read_records(
 ) -> LogRowReader:
     """The records of logs: files, partition directories, log directories.
 
-    columns: of the table `records` (docs/spark-tables.md). from_offset to to_time: inclusive
-    bounds; times are in milliseconds, a datetime, or text as for the command. as_topic: its name,
-    if the directory is not named after it; topic is its former spelling. key_format to schemas: how
-    to decode keys and values, as with `kfmt dump`; decoded ones are in `decoded_key` and
-    `decoded_value`. jobs: number of threads, by default all cores. Raises UsageError for an unknown
-    column or format, and InputError for a missing path.
+    columns: names of columns of the table `records` (docs/spark-tables.md). from_offset to to_time:
+    inclusive bounds; times are in milliseconds, a datetime, or text as for the command. as_topic:
+    its name, if the directory is not named after it; topic is its former spelling. key_format to
+    schemas: how to decode keys and values, as with `kfmt dump`; decoded ones are in `decoded_key`
+    and `decoded_value`. jobs: number of threads, by default all cores. Raises UsageError for an
+    unknown column or format, and InputError for a missing path.
     """
     selection = parse_bounds(from_offset, to_offset, from_time, to_time)
 

@@ -121,7 +121,7 @@ class RebuildIndexCommand:
         }
         contains_logs = any(path in log_directories for path in output_paths)
         if contains_logs and not self.options.force:
-            raise UsageError(f"{output_directory}: has the logs; use --in-place")
+            raise UsageError(f"{output_directory}: contains the logs; use --in-place")
         self._writes_all_files |= contains_logs
         return contains_logs
 
@@ -293,7 +293,7 @@ class RebuildIndexCommand:
                 self.run.report_input_error(
                     f"{existing_path}: the log lacks the transaction marker at offset "
                     f"{marker_offset}, which this file may still show; without it, a transaction "
-                    "would end differently. Not replaced; kfmt salvage writes the marker again, "
+                    "would end differently. Not replaced; kfmt salvage rewrites the marker, "
                     "--force replaces the file anyway"
                 )
                 continue

@@ -151,7 +151,7 @@ class ReplaySourceReader:
     user_paths: Sequence[InputPath | str]
     """Where coordinators' logs may be that show how transactions ended."""
     commits_unknown: bool = False
-    """Whether transactions of which damage hides how they ended count as committed."""
+    """Whether transactions whose outcome damage hides count as committed."""
     not_committed: int = 0
     timestamps_changed: int = 0
 

@@ -26,7 +26,7 @@ def report_restored_markers(
     if n_committed + n_aborted:
         markers_text = format_count(n_committed + n_aborted, "damaged transaction marker")
         lines.append(
-            f"{name}: {markers_text} written again: {n_committed} COMMIT, {n_aborted} ABORT, as "
+            f"{name}: {markers_text} rewritten: {n_committed} COMMIT, {n_aborted} ABORT, as "
             "the markers' remains and the transaction indexes show\n"
         )
     unknown = restored.unknown_transactions

@@ -73,7 +73,7 @@ class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no ty
     """The rows of a scan; each scanner reads the logs again."""
 
     def __init__(self, schema: pa.Schema, read_batches: ArrowBatchReader) -> None:
-        """schema: of all columns."""
+        """schema: the schema of all columns."""
         super().__init__(schema.empty_table())
         self._read_batches = read_batches
 

@@ -68,7 +68,7 @@ def stale_message(directory: Path = _DIRECTORY) -> str | None:
         pass
     return (
         f"the compiled kernel in {directory} was not built from the sources next to it, which "
-        f"have no effect until it is built again: {_rebuild_command(directory)}"
+        f"have no effect until it is rebuilt: {_rebuild_command(directory)}"
     )
 
 
@@ -78,9 +78,8 @@ def incomplete_message(directory: Path = _DIRECTORY) -> str | None:
     if not missing_names:
         return None
     return (
-        f"the compiled kernel in {directory} lacks {', '.join(missing_names)}, without which "
-        "the rest of "
-        f"it does not work; build it again: {_rebuild_command(directory)}"
+        f"the compiled kernel in {directory} lacks {', '.join(missing_names)}, without which the "
+        f"rest of it does not work; rebuild it: {_rebuild_command(directory)}"
     )
 
 

@@ -210,7 +210,8 @@ def decode_java_properties(data: bytes) -> str:
 
 
 def parse_java_properties(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
-    """A Java properties file, decoded as ISO 8859-1. Source: `java.util.Properties.load`."""
+    """The names and values of a Java properties file, decoded as ISO 8859-1. Source:
+    `java.util.Properties.load`."""
     start_position, logical_line, ends_in_escape = 0, "", False
     for position, line in _iter_lines(text, _JAVA_LINE_BREAK, _LATIN_1):
         if position == len(text):  # after the last line break
@@ -259,7 +260,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def parse_json_object(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
-    """One JSON object."""
+    """The names and values of a JSON object."""
     try:
         json_value = parse_json(text)
     except ValueError as error:

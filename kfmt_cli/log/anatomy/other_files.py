@@ -19,7 +19,7 @@ def file_anatomy(
 ) -> AnatomyPart:
     """A file, or one of its entries, counted from 0; raises InputError, and NotFoundError.
 
-    layout: of the entries, if the file's kind does not define it.
+    layout: the entries' Layout, if the file's kind does not define it.
     """
     data = read_small_file(file, MAX_ROWS_FILE_BYTES)
     nodes = list(

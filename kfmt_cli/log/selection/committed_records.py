@@ -29,8 +29,7 @@ class CommittedRecords:
     last_stable_offset: int | None
     """The last stable offset, where consumers stop; None if no transaction is open."""
     unknown_transactions: Sequence[tuple[int, int, int]] = ()
-    """The transactions of which nothing shows whether they were committed: producer id, first and
-    last offset."""
+    """The transactions with an unknown outcome: producer id, first and last offset."""
 
     @classmethod
     def from_transactions(

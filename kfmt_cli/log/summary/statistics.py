@@ -79,7 +79,7 @@ class LogStatistics:
     hidden: int = 0
     """Wrappers of magic 0 and 1 with an unknown number of records."""
     timestamp_skew_ms: int = 0
-    """The most by which a batch's timestamp was below the largest so far."""
+    """The largest amount by which a batch's timestamp was below the largest one so far."""
     producer_ids: set[int] = field(default_factory=set)
     transactional_batches: int = 0
     control_batches: int = 0

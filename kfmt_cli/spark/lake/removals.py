@@ -1,7 +1,7 @@
 """Decides which rows of a table a run replaces or removes, by partition rather than by path.
 
 A row's identity is topic id, partition, offset and leader epoch. Paths change: partitions move,
-disks have replicas, logs are truncated and written again under the same names. While part of a
+disks have replicas, logs are truncated and rewritten under the same names. While part of a
 partition cannot be read, none of its rows are removed for being missing.
 """
 

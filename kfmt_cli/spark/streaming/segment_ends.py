@@ -1,7 +1,7 @@
 """Finds the ends of logs, and whether a log still has the history that a stream has read.
 
-A broker that becomes a follower may truncate its log and write it again: its end then falls below
-the position, or the batch before the position has another leader epoch.
+A broker that becomes a follower may truncate its log and rewrite it: its end then falls below the
+position, or the batch before the position has another leader epoch.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ IterBlocks = Callable[[InputFile], Iterator[Block]]
 
 @dataclass(slots=True)
 class RestoredMarkers:
-    """The markers that were written again, and the transactions whose outcome is unknown."""
+    """The rewritten markers, and the transactions whose outcome is unknown."""
 
     count_by_outcome: Counter[str] = field(default_factory=Counter)
     """Number of markers: `COMMITTED` and `ABORTED` by evidence, `UNKNOWN` by choice."""

@@ -37,7 +37,8 @@ def make_plan(
     """The steps in order: first those that save records, then those after which the broker starts
     and serves its partitions, then those that rebuild indexes, last the one that costs offsets.
 
-    next_start_kinds: of the log directories; empty if it is unknown how the broker stopped.
+    next_start_kinds: the kinds of the next starts of the log directories; empty if it is unknown
+    how the broker stopped.
     on_error: receives errors about unreadable logs.
     """
     start_steps = _distinct_steps(

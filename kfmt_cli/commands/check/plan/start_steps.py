@@ -175,7 +175,7 @@ def _quorum_state_price(broker: BrokerDirectories) -> str:
     image = broker.cluster_image
     n_voters = 0 if image is None else len(image.voter_ids)
     if n_voters == 1:
-        return "one voter: safe; the broker writes it again"
+        return "one voter: safe; the broker rewrites it"
     voters = f"{n_voters} voters" if n_voters else "if there are several voters"
     return f"{voters}: start it while a majority of the others runs, as it forgets its last vote"
 

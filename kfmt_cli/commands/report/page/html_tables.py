@@ -81,8 +81,8 @@ def disk_usage_table(page_data: PageData) -> HtmlTable | None:
 
 
 def topics_table(page_data: PageData, anchor_by_label: Mapping[str, str]) -> HtmlTable | None:
-    """The topics, the largest first. anchor_by_label: of the topics that have a page of their
-    own."""
+    """The topics, the largest first. anchor_by_label: the anchors of the topics that have their own
+    page."""
     rows = [*page_data.topic_rows, *(row for row in page_data.partition_rows if row.topic is None)]
     rows.sort(key=lambda row: -row.bytes)
     total_bytes = sum(row.bytes for row in rows) or 1

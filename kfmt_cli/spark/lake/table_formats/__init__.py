@@ -57,7 +57,7 @@ class OpenTable(Protocol):
         self, commit_number: int, added_files: Mapping[str, DataFile], removed_names: Set[str]
     ) -> None:
         """Create the table if it is missing, and add and remove files in one transaction; raises
-        OutputError. commit_number: of the export's commit."""
+        OutputError. commit_number: the number of the export's commit."""
 
 
 @dataclass(frozen=True, slots=True)
