@@ -122,7 +122,7 @@ class InputObservations:
         yield from self._logs.get(_source_partition(source_input), {}).items()
 
     def is_log_empty(self, source_input: FieldDict) -> bool:
-        """Whether an input is a log in whose directory no log has any bytes now, as on a new disk."""
+        """Whether an input is a log in whose directory no log has bytes now, as on a new disk."""
         logs, directory = dict(self._iter_logs(source_input)), source_input.path.rpartition("/")[0]
         is_log = source_input.path.endswith(LOG_KIND.suffix)  # not a snapshot next to one
         return is_log and directory in logs and not logs[directory].n_bytes
