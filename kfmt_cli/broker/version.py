@@ -151,7 +151,7 @@ def format_predicted_versions(predicted_versions: Iterable[PredictedVersion]) ->
 
 DEFAULT_PREDICTED_VERSION = PredictedVersion(OLDEST_VERSION, "the default")
 LAST_ZOOKEEPER_VERSION = PredictedVersion(
-    OLDEST_VERSION, "the last with ZooKeeper, by meta.properties", is_nearest=True
+    OLDEST_VERSION, "the last with ZooKeeper, from meta.properties", is_nearest=True
 )
 """For a broker with ZooKeeper, of 3.9 or earlier: its directory does not tell which version."""
 
@@ -165,7 +165,7 @@ def version_from_option(version_name: str) -> PredictedVersion | None:
     requested_release = int(match[1]), int(match[2])
     versions_by_release = {version.release: version for version in KAFKA_VERSIONS}
     if requested_release in versions_by_release:
-        return PredictedVersion(versions_by_release[requested_release], "by --kafka-version")
+        return PredictedVersion(versions_by_release[requested_release], "from --kafka-version")
     earlier_releases = [release for release in versions_by_release if release < requested_release]
     nearest_version = versions_by_release[max(earlier_releases, default=OLDEST_VERSION.release)]
     reason = f"the nearest to {version_name} that kfmt knows"
@@ -183,4 +183,4 @@ def version_from_feature_level(feature_level: int) -> PredictedVersion:
     reached_versions = (
         version for version in KAFKA_VERSIONS if version.first_feature_level <= feature_level
     )
-    return PredictedVersion(list(reached_versions)[-1], "by the metadata log")
+    return PredictedVersion(list(reached_versions)[-1], "from the metadata log")

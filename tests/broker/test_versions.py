@@ -115,11 +115,11 @@ def test_versions_in_words() -> None:
     predictions = [
         version_from_feature_level(21),
         DEFAULT_PREDICTED_VERSION,
-        PredictedVersion(KAFKA_VERSIONS[3], "by --kafka-version"),
+        PredictedVersion(KAFKA_VERSIONS[3], "from --kafka-version"),
         version_from_feature_level(21),
     ]
     expected = (
-        "for Kafka 3.9, by the metadata log or the default; for Kafka 4.2, by --kafka-version"
+        "for Kafka 3.9, from the metadata log or the default; for Kafka 4.2, from --kafka-version"
     )
     assert format_predicted_versions(predictions) == expected
 
@@ -188,10 +188,10 @@ def test_the_metadata_log_decides_the_version(tmp_path: Path) -> None:
     log_directory = tmp_path / "data"
     shutil.copytree(BROKER, log_directory)
     for level, message in (
-        (21, "for Kafka 3.9, by the metadata log"),
-        (25, "for Kafka 4.0, by the metadata log"),
-        (29, "for Kafka 4.2, by the metadata log"),
-        (33, "for Kafka 4.4, by the metadata log"),
+        (21, "for Kafka 3.9, from the metadata log"),
+        (25, "for Kafka 4.0, from the metadata log"),
+        (29, "for Kafka 4.2, from the metadata log"),
+        (33, "for Kafka 4.4, from the metadata log"),
         (20, "for Kafka 3.9, the oldest that kfmt knows; the metadata log has metadata.version"),
         (77, "for Kafka 4.4, the newest that kfmt knows; the metadata log has metadata.version"),
     ):
@@ -201,7 +201,7 @@ def test_the_metadata_log_decides_the_version(tmp_path: Path) -> None:
         partition_output = " ".join(kfmt("check", log_directory / "orders-0").out.split())
         assert message in partition_output, partition_output
     output = kfmt("check", log_directory, "--kafka-version", "4.1").out
-    assert "for Kafka 4.1, by --kafka-version" in " ".join(output.split())
+    assert "for Kafka 4.1, from --kafka-version" in " ".join(output.split())
     shutil.rmtree(log_directory / "__cluster_metadata-0")
     output = kfmt("check", log_directory / "orders-0").out
     assert "for Kafka 3.9, the default" in " ".join(output.split())
@@ -212,7 +212,7 @@ def test_a_version_before_3_9() -> None:
     directory = SAMPLES / "kafka-2.8.2"
     for path in (directory, directory / "v2-none-0"):
         output = " ".join(kfmt("check", path).out.split())
-        assert "for Kafka 3.9, the last with ZooKeeper, by meta.properties" in output
+        assert "for Kafka 3.9, the last with ZooKeeper, from meta.properties" in output
         output = " ".join(kfmt("check", path, "--kafka-version", "3.8").out.split())
         assert "for Kafka 3.9, the nearest to 3.8 that kfmt knows" in output
     output = kfmt("index-check", directory / "v2-none-0", "--lookup-offset", "3").out
@@ -269,8 +269,8 @@ def test_what_is_no_version_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "nearest", "message"),
     [
-        ("4.2", "4.2", "for Kafka 4.2, by --kafka-version"),
-        ("4.2.1", "4.2", "for Kafka 4.2, by --kafka-version"),
+        ("4.2", "4.2", "for Kafka 4.2, from --kafka-version"),
+        ("4.2.1", "4.2", "for Kafka 4.2, from --kafka-version"),
         ("3.8", "3.9", "for Kafka 3.9, the nearest to 3.8 that kfmt knows"),
         ("9.9", NAMES[-1], f"for Kafka {NAMES[-1]}, the nearest to 9.9 that kfmt knows"),
     ],
