@@ -101,6 +101,9 @@ VOCABULARY = (
     (r"\bnot looked at\b", "not checked"),
     (r"\b(?:is|are) told\b", "is reported; is called with"),
     (r"\b(?:was|were) seen to\b", "in tests, …"),
+    (r"\bof which (?:damage|nothing|no file)\b", "whose outcome damage hides; unknown"),
+    (r"\b(?:written|built) again\b", "rewritten; rebuilt"),
+    (r"\bin part only\b", "only in part"),
 )
 # Words that can hardly be right in a name (docs/vocabulary.md), and names that are right with one:
 # columns, options and parameters of the contract, English idioms.

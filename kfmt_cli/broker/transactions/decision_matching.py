@@ -1,9 +1,9 @@
 """Which of a coordinator's decisions ended a transaction whose marker is lost.
 
 The markers of a producer in a partition follow one another as the coordinator decided. Both
-sequences are laid side by side in each way that the readable markers allow, by their types, epochs
-and times; a transaction has an outcome if it is the same in all of them. Clocks of two brokers
-differ, by the same time for all of them.
+sequences are aligned in every way that the types, epochs and times of the readable markers allow. A
+transaction has an outcome if it is the same in all alignments. The clocks of two brokers may
+differ, but by the same time for all markers.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class _Matching:
             else:
                 may_repeat = decision == _BEFORE or ending.records_epoch is None
                 next_decisions = range(
-                    decision + (not may_repeat),  # a marker is sometimes written again
+                    decision + (not may_repeat),  # a coordinator sometimes rewrites a marker
                     min(decision + 1 + ending.n_lost_before, n_decisions) + 1,
                 )
             for next_decision in next_decisions:

@@ -24,7 +24,7 @@ def iter_statistics_columns(
     total_bytes: int | None, *, is_sample: bool, has_old_magic: bool
 ) -> Iterator[LineColumn[LogStatistics]]:
     """The columns of the table. total_bytes: bytes of all rows; None to omit shares. has_old_magic:
-    there are batches of magic 0 or 1."""
+    whether there are batches of magic 0 or 1."""
     yield LineColumn("size", lambda row: format_bytes(row.bytes))
     if total_bytes:
         yield LineColumn("share", lambda row: f"{row.bytes / total_bytes:.0%}", hide_rank=1)
