@@ -175,7 +175,7 @@ TOPIC_PARTITION = (
                 "transformedChunks",
                 value=base64.b64encode(_frame_with_false_size()).decode(),
             ),
-            f"it states {1 << 50} bytes",
+            f"it declares {1 << 50} bytes",
         ),
         (_nest_manifest, "is malformed"),
         (
