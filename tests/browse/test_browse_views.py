@@ -213,9 +213,7 @@ def test_a_view_shows_what_its_command_shows(view: object) -> None:
         command_words = Counter((result.out + result.err).split())
         view_words = Counter(view_text.split())
         if view.key == "7":  # type: ignore[attr-defined]
-            assert (
-                result.out.splitlines()[-1].split()[-3:] == view_text.splitlines()[0].split()[-3:]
-            )
+            assert all(line in result.out for line in view_text.splitlines()[:1]), name
             continue
         n_common = (command_words & view_words).total()
         assert n_common >= 0.9 * max(command_words.total(), view_words.total()), (name, command)

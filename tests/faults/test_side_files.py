@@ -101,15 +101,18 @@ def test_files_that_the_user_names(kind: str, disk: Path) -> None:
     lines.write_text('{"value":"x"}\n')
     for command in (
         f"retention {disk} --config {given}",
-        f"cat {disk} --value-format avro:{given}",
-        f"cat {disk} --value-format protobuf:{given}:M",
+        f"cat {disk} --value-format avro --value-schema {given}",
+        f"cat {disk} --value-format protobuf --value-schema {given}:M",
         f"replay {disk} --bootstrap-server 127.0.0.1:1 --dry-run --kafka-config {given}",
         *(
             (f"build {given} {disk.parent}/built", f"request-header {given}")
             * (kind != "a huge file")
         ),
     ):
-        assert run(*command.split()).code
+        result = run(*command.split())
+        assert result.code
+        assert str(given) in result.err, command
+        assert "is not one of" not in result.err
     run(*f"replay {disk} --bootstrap-server 127.0.0.1:1 --dry-run --state {given}".split())
     assert os.path.lexists(given)
 
@@ -144,8 +147,24 @@ def test_files_of_an_earlier_export(kind: str, disk: Path) -> None:
     }  # without or with a manifest
 
 
+def test_a_manifest_that_is_no_json_hides_no_file_and_shows_none(disk: Path) -> None:
+    pytest.importorskip("pyarrow")
+    exported = disk.parent / "exported"
+    run("export", disk, "--to", exported)
+    manifest = exported / "_kfmt/manifest.json"
+    manifest.write_text(manifest.read_text()[:-9])
+    for arguments in (
+        ("build", exported, disk.parent / "built"),
+        ("export", disk, "--to", exported, "--force"),
+    ):
+        result = run(*arguments)
+        assert result.code == 3
+        assert f"{manifest}: not JSON" in result.err
+
+
 def test_the_largest_file_that_is_read_as_a_whole(disk: Path) -> None:
     with (disk.parent / "given").open("wb") as file:
         file.truncate(MAX_SIDE_FILE_BYTES + 1)
-    result = run("cat", disk, "--value-format", f"avro:{disk.parent}/given")
+    schema = ("--value-format", "avro", "--value-schema", f"{disk.parent}/given")
+    result = run("cat", disk, *schema)
     assert f"is larger than {MAX_SIDE_FILE_BYTES} bytes" in result.err

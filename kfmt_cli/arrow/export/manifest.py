@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from kfmt_cli.arrow.export.atomic_files import encode_json, open_atomic, read_json_file
+from kfmt_cli.arrow.export.atomic_files import encode_json, open_atomic, read_file_bytes
 from kfmt_cli.arrow.export.lake_options import ExportedFile
 from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.core.json_text import parse_json
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
@@ -79,7 +80,14 @@ def manifest_output_row(exported_file: ExportedFile) -> dict[str, Any]:
 
 def read_manifest_outputs(output_directory: str) -> list[str]:
     """The names of the files of an earlier export to a directory; raises InputError."""
-    manifest = read_json_file(f"{output_directory}/{KFMT_DIRECTORY}/manifest.json")
+    path = f"{output_directory}/{KFMT_DIRECTORY}/manifest.json"
+    manifest_bytes = read_file_bytes(path)
+    if manifest_bytes is None:
+        return []
+    try:
+        manifest = parse_json(manifest_bytes)
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}") from error
     output_rows = manifest.get("outputs") if isinstance(manifest, dict) else None
     file_names = (row.get("file") for row in output_rows or () if isinstance(row, dict))
     return [
