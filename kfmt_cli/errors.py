@@ -1,7 +1,7 @@
 """The errors of kfmt, and the exit codes that they lead to.
 
 KfmtError
-├── UsageError                the command was called wrongly                   exit 2
+├── UsageError                the command was used incorrectly                 exit 2
 ├── InputError                an input could not be read at all                exit 3
 │   ├── WrongFileKindError    it was read, but is not a file of its kind       exit 3
 │   └── UnreadableBytesError  some of its bytes cannot be read, others can     exit 3
@@ -43,7 +43,7 @@ NO_OUTPUT_MESSAGE = "cannot write output: standard output is closed"
 
 
 class UsageError(KfmtError):
-    """The command was called wrongly."""
+    """The command was used incorrectly."""
 
     exit_code = ExitCode.USAGE
 

@@ -1670,11 +1670,11 @@ export interface Lookup {
    */
   scan_from: number | null;
   /**
-   * Batches it passes.
+   * Number of batches it skips.
    */
   n_scanned: number;
   /**
-   * The first of those.
+   * The first of the batches it skips.
    */
   scanned: {
     position: number;
