@@ -42,6 +42,7 @@ def transcript(commands: list[str], destination: str) -> str:
     text = re.sub(rf'("(?:{names})":)\d+', r"\1N", "\n".join(sections))
     text = re.sub(r'("freed_later":N,"freed_by":)(?:\d+|null)', r"\1N", text)  # null: all is now
     text = re.sub(r"(?m)^(logs, under .* settings:).*(?:\n  \S.*)*", r"\1 N", text)
+    text = re.sub(r"(?m)^(! wrote .*, )[\d.]+ [kM]?B\b", r"\1N", text)  # has the inputs' paths
     text = re.sub(r"\bat [\d.]+ MB/s", "at N MB/s", text)
     text = re.sub(r"\d+ of +(\d+ pages) +\d+%", r"N of \1 N%", text)  # of the page cache
     return re.sub(r"(\d [kMG]?B) +[\d.]+ [kMG]?B\b", r"\1 N", text)
