@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kfmt_cli.broker.cluster.replica_contents import ReplicaLogContents
@@ -122,14 +123,15 @@ def with_log_size(request: ReadRequest, split: FileSplit, contents: ManifestCont
 def tiered_log_contents(split: FileSplit, contents: ManifestContents) -> ReplicaLogContents:
     """The offsets and leader epochs of a segment, from its manifest."""
     last_offset, epoch_starts = contents[2:]
-    next_offsets = [first_offset for _, first_offset in epoch_starts[1:]] + [last_offset + 1]
     return ReplicaLogContents(
         split.path,
         split.base_offset_or_zero,
         [(split.base_offset_or_zero, last_offset)],
         epoch_intervals=[
             (epoch, first_offset, next_offset - 1)
-            for (epoch, first_offset), next_offset in zip(epoch_starts, next_offsets, strict=True)
+            for (epoch, first_offset), (_, next_offset) in pairwise(
+                [*epoch_starts, (-1, last_offset + 1)]
+            )
             if first_offset < next_offset
         ],
     )

@@ -191,6 +191,19 @@ def test_a_tiered_log_of_a_later_leader_than_the_local_one(tmp_path: Path) -> No
     assert rows == rows_of((0, 800, 0), (800, N_TIERED, 2))
 
 
+@pytest.mark.parametrize("epochs", ["missing", None, {}])
+def test_a_manifest_without_leader_epochs(epochs: object, bucket: Path, tmp_path: Path) -> None:
+    for manifest in bucket.glob("orders-*/0/*.rsm-manifest"):
+        document = json.loads(manifest.read_text())
+        document["remoteLogSegmentMetadata"]["segmentLeaderEpochs"] = epochs
+        if epochs == "missing":
+            del document["remoteLogSegmentMetadata"]["segmentLeaderEpochs"]
+        manifest.write_text(json.dumps(document))
+    write_local_log(tmp_path / "disk/orders-0", 240, 480)
+    rows = read_rows(bucket, tmp_path / "disk", topics=ORDERS_TOPIC)
+    assert rows == rows_of((0, N_TIERED, 0))
+
+
 def test_of_two_uploads_that_of_the_later_leader_is_read(tmp_path: Path) -> None:
     bucket = tmp_path / "bucket"
     for base_offset in range(0, 720, 240):
