@@ -110,14 +110,17 @@ def differences(case: CombinedCase, predicted: dict[str, Any], actual: Judged) -
 
 
 def case_ranges(case: CombinedCase) -> Ranges:
-    """The offsets of the records in the logs, from `kfmt dump`."""
+    """The offsets of the records in the logs, from `kfmt dump`. An offset that a control record
+    has, too, is reached there."""
     with tempfile.TemporaryDirectory() as scratch:
         for file, content in case.files.items():
             if file.endswith(".log") and len(file) == 24:
                 (Path(scratch) / file).write_bytes(content)
         rows = kfmt("dump", scratch, "--records", "--json").of("record")
-    offsets = sorted(row["offset"] for row in rows if "control" not in row)
-    return [(offset, offset) for offset in offsets]
+    control_offsets = {row["offset"] for row in rows if "control" in row}
+    return [
+        (offset, offset) for offset in sorted({row["offset"] for row in rows} - control_offsets)
+    ]
 
 
 def _format_ranges(offsets: set[int]) -> str:

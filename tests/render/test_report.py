@@ -380,7 +380,7 @@ def test_it_needs_little_memory(tmp_path: Path) -> None:
     )
     page = (tmp_path / "page.html").read_text()
     assert (result.returncode, result.stderr.count("\n")) == (0, 1), result.stderr
-    assert "vl_convert was ended by signal" in result.stderr
+    assert "vl_convert was killed by signal" in result.stderr
     assert "the page has no charts, only their data as tables" in result.stderr
     assert 'class="chart"' not in page
     assert "<details open><summary>Data for this chart" in page

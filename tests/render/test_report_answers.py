@@ -99,12 +99,14 @@ def test_unread_files_are_not_called_undamaged(tmp_path: Path) -> None:
 def test_notes_are_no_errors_and_hidden_findings_count(tmp_path: Path) -> None:
     """The card, the table of topics and `check` agree."""
     directory = tmp_path / "in"
-    shutil.copytree(FLIPPED, directory / "a-0")
+    for name in ("a-0", "d-0"):
+        shutil.copytree(FLIPPED, directory / name)
     for name in ("b-0", "c-0"):
         (directory / name).mkdir()
         shutil.copy(ORDERS / f"{0:020}.log", directory / name)
     checked = kfmt("check", directory, "--json").of("summary")[0]
     text, _ = page_answers(tmp_path, directory)
+    assert checked["errors"] == 2
     assert f"What is damaged? {checked['errors']} errors" in text
 
 

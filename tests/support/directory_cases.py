@@ -83,10 +83,10 @@ def _write(name: str, content: bytes | str) -> Change:
 
 def _edit(name: str, pattern: str, replacement: str) -> Change:
     def change(path: Path) -> None:
-        text = (path / name).read_text()
+        text = (path / name).read_text("latin-1")  # an earlier change may have left other bytes
         changed = re.sub(pattern, replacement, text, flags=re.MULTILINE)
         assert changed != text
-        (path / name).write_text(changed)
+        (path / name).write_text(changed, "latin-1")
 
     return change
 
