@@ -103,7 +103,7 @@ def test_files_that_the_user_names(kind: str, disk: Path) -> None:
         f"retention {disk} --config {given}",
         f"cat {disk} --value-format avro --value-schema {given}",
         f"cat {disk} --value-format protobuf --value-schema {given}:M",
-        f"replay {disk} --bootstrap-server 127.0.0.1:1 --dry-run --producer-config {given}",
+        f"replay {disk} --bootstrap-server 127.0.0.1:1 --producer-config {given}",
         *(
             (f"build {given} {disk.parent}/built", f"request-header {given}")
             * (kind != "a huge file")
