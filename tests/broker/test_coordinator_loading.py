@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kfmt_cli.broker.state.coordinator_loading import CoordinatorLoading
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.source import Source
 from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.log.log_opening import open_log
+from kfmt_cli.log.record_stream import StreamedRecord, iter_records_and_findings
 from tests.support.coordinator_records import (
     GROUPS,
     SHARES,
@@ -164,3 +171,27 @@ def test_check_reads_a_coordinators_log_once(
     result = kfmt("check", tmp_path, "--jobs", "1", "--json")
     assert result.code == 0
     assert sum(path.endswith(".log") for path in opened) == 1
+
+
+def records_of_each_type(topic: str) -> list[StreamedRecord]:
+    """A record of each type of key in the samples, with a value."""
+    record_by_type: dict[bytes, StreamedRecord] = {}
+    for log in sorted(SAMPLES.glob(f"kafka-4.4.0/*/{topic}-*/*.log")):
+        with open_log(InputFile(str(log), log.name, LOG_KIND), read_ahead=False) as opened_log:
+            for item in iter_records_and_findings(opened_log, DecompressionLimit()):
+                if isinstance(item, StreamedRecord) and item.key and item.value:
+                    record_by_type.setdefault(item.key[:2], item)
+    return list(record_by_type.values())
+
+
+@pytest.mark.parametrize("topic", [GROUPS, TRANSACTIONS, SHARES])
+def test_keys_and_values_that_are_cut_anywhere_are_read_as_far_as_they_go(topic: str) -> None:
+    records = records_of_each_type(topic)
+    assert records
+    for record in records:
+        assert record.key is not None
+        assert record.value is not None
+        for length in range(len(record.key)):
+            CoordinatorLoading(topic).apply_record(replace(record, key=record.key[:length]))
+        for length in range(len(record.value)):
+            CoordinatorLoading(topic).apply_record(replace(record, value=record.value[:length]))

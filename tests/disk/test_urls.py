@@ -175,7 +175,7 @@ def test_nothing_is_written_to_a_url_but_exports(bucket: Bucket, tmp_path: Path)
         assert f"{target}: can only write to local directories" in result.err
     result = run_kfmt("rebuild-index", "--in-place", source, cwd=tmp_path)
     assert result.code == 2
-    assert "files at a URL" in result.err
+    assert "at a URL cannot be changed" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["placeholders"]
     for code in (0, 2):
         result = run_kfmt("export", source, "--to", target, cwd=tmp_path)

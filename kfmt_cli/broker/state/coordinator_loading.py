@@ -126,11 +126,10 @@ class CoordinatorLoading:
         if record_type in _COMMIT_TYPES and key in self._group_by_key:
             name, key_fields = "OffsetCommit", FieldDict(group=self._group_by_key[key])
         else:
-            decoded_key = self._decoder.decode_key(key)
-            if decoded_key is None or decoded_key.stored_values is None:
-                return  # an unknown type, which is ignored, or a malformed key
-            key_fields = FieldDict(decoded_key.stored_values)
-            name = (decoded_key.message_name or "").removesuffix("Key")
+            if (decoded_key := self._decode_key(key)) is None:
+                return
+            message_name, key_fields = decoded_key
+            name = message_name.removesuffix("Key")
         group_id = key_fields.get("group", key_fields.get("group_id")) or ""
         description = f"{name} of group {group_id}"
         value_version = self._read_value_version(record)
@@ -199,6 +198,14 @@ class CoordinatorLoading:
             return None
         return f"Unknown version {value_version} of the value"
 
+    def _decode_key(self, key: bytes) -> tuple[str, FieldDict] | None:
+        """The name of a key's message and its fields; None for an unknown type, which is ignored,
+        and for a malformed key."""
+        decoded_key = self._decoder.decode_key(key)
+        if decoded_key is None or decoded_key.stored_values is None or decoded_key.error:
+            return None
+        return decoded_key.message_name or "", FieldDict(decoded_key.stored_values)
+
     def _decode_value(self, record: StreamedRecord, key: bytes) -> FieldDict | None:
         decoded_value = (
             None if record.value is None else self._decoder.decode_value(key, record.value)
@@ -212,10 +219,9 @@ class CoordinatorLoading:
     def _load_transaction(self, record: StreamedRecord, key: bytes) -> None:
         if int.from_bytes(key[:2], "big", signed=True) or record.value is None:
             return  # an unknown type, which is ignored, or a tombstone
-        decoded_key = self._decoder.decode_key(key)
-        if decoded_key is None or decoded_key.stored_values is None:
+        if (decoded_key := self._decode_key(key)) is None:
             return
-        name = f"of transactional id {FieldDict(decoded_key.stored_values).transactional_id}"
+        name = f"of transactional id {decoded_key[1].transactional_id}"
         value_version = self._read_value_version(record)
         if value_version not in range(_LAST_TRANSACTION_VALUE_VERSION + 1):
             reason = f"Unknown version {value_version} from the transaction log message value"
@@ -238,12 +244,10 @@ class CoordinatorLoading:
             self._refuse(record, name, reason, list(self._loading_versions))
 
     def _load_share_record(self, record: StreamedRecord, key: bytes) -> None:
-        decoded_key = self._decoder.decode_key(key)
-        if decoded_key is None or decoded_key.stored_values is None:
+        if (decoded_key := self._decode_key(key)) is None:
             return
-        key_fields = FieldDict(decoded_key.stored_values)
-        message_name = (decoded_key.message_name or "").removesuffix("Key")
-        name = f"{message_name} of group {key_fields.group_id}"
+        message_name, key_fields = decoded_key
+        name = f"{message_name.removesuffix('Key')} of group {key_fields.group_id}"
         versions = list(self._loading_versions)
         value_version = self._read_value_version(record)
         if value_version is None:
