@@ -19,11 +19,11 @@ from pyarrow import dataset as ds
 from pyarrow.fs import LocalFileSystem
 
 from kfmt_cli.arrow.columns.arrays import TIMESTAMP_TYPE
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.rows.table_types import BATCHES_TABLE, has_records
 
 _IPC_FORMAT = ds.IpcFileFormat()
-_MAX_OFFSET = (1 << 63) - 1
 _MAX_TIME_US = 1 << 60  # microseconds from 1970, either way
 
 
@@ -64,7 +64,7 @@ class RowFilter:
         return Selection()
 
     def _offset_interval(self, column_name: str) -> tuple[int | None, int | None]:
-        return self._value_interval(column_name, pa.int64(), 0, _MAX_OFFSET)
+        return self._value_interval(column_name, pa.int64(), 0, MAX_OFFSET)
 
     def _value_interval(
         self, column_name: str, type_: pa.DataType, min_value: int, max_value: int

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.urls import absolute_path, format_display_name, is_url, strip_file_scheme
 from kfmt_cli.disk.mounts import MOUNTS
 
 _OFFSET_TEXT = re.compile(r"^[+-]?\d{1,20}$")
-MAX_OFFSET = (1 << 63) - 1
 # Tiered storage: a segment's base offset and id, and the manifest of Aiven's plug-in.
 _REMOTE_OBJECT_PATH = re.compile(r"(?:^|/)([^/]+)-[\w-]{22}/(\d{1,10})/\d{20}-[\w-]{22}\.[^/]*$")
 REMOTE_SEGMENT_NAME = re.compile(r"^(\d{20})-[\w-]{22}$")

@@ -9,7 +9,6 @@ from hashlib import sha256
 from pathlib import PurePath
 
 from kfmt_cli.broker.cluster.replica_choice import (
-    MAX_OFFSET,
     ReplicaChoice,
     choose_replicas,
     group_replicas,
@@ -21,6 +20,7 @@ from kfmt_cli.broker.cluster.replica_contents import (
     read_log_contents,
 )
 from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals, subtract_intervals
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import (
     format_display_name,

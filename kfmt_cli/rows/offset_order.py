@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.rows.log_tables import BatchTable
-
-_MAX_OFFSET = (1 << 63) - 1
 
 
 def in_order_mask(batches: BatchTable, log_end_offset: int = 0) -> BoolArray:
@@ -24,7 +23,7 @@ def in_order_mask(batches: BatchTable, log_end_offset: int = 0) -> BoolArray:
     if not len(rows):
         return is_undamaged
     base_offsets, last_offsets = batches.base_offset[rows], batches.last_offset[rows]
-    next_offsets = np.append(base_offsets, _MAX_OFFSET)[1:]
+    next_offsets = np.append(base_offsets, MAX_OFFSET)[1:]
     previous_ends = np.append(log_end_offset, last_offsets + 1)[:-1]
     is_too_high = (next_offsets <= last_offsets) & (
         next_offsets - previous_ends >= last_offsets - base_offsets + 1  # it fits between them

@@ -26,13 +26,13 @@ from kfmt_cli.broker.log_reading.log_end import read_last_records_offset
 from kfmt_cli.broker.log_reading.partial_logs import IntervalsByPath, iter_blocks_in_order
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.broker.transactions.evidence import (
-    MAX_OFFSET,
     read_transaction_evidence,
 )
 from kfmt_cli.broker.transactions.transactions import (
     read_committed_records,
     track_from_snapshot,
 )
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.errors import InputError

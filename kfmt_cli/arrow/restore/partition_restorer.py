@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.columns.record_columns import LOG_APPEND_TIME, int_values, records_from_arrow
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.kinds import classify_name
 from kfmt_cli.errors import InputError
@@ -32,7 +33,6 @@ from kfmt_cli.writers.build.json_columns import BUILD_COLUMNS
 from kfmt_cli.writers.output import StagingDirectory
 from kfmt_cli.writers.rolling_writer import RollingWriter, RollSettings
 
-MAX_OFFSET = (1 << 63) - 1
 CONTROL_KEY_BYTES = 4  # version and type
 NO_ROW_INDEXES: IntArray = np.zeros(0, np.int64)
 BATCHED_RECORD_COLUMNS = ("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers")

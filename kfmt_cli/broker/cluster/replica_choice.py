@@ -18,9 +18,8 @@ from kfmt_cli.broker.log_reading.offset_intervals import (
     intersect_intervals,
     subtract_intervals,
 )
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.topics import CLUSTER_METADATA
-
-MAX_OFFSET = (1 << 63) - 1
 
 
 @dataclass(slots=True)

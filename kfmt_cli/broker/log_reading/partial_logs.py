@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.log.block import Block
 
@@ -14,7 +15,6 @@ IntervalsByPath = Mapping[str, Sequence[tuple[int, int]]]
 """The offsets that are read of logs, in order, by path; logs that are read completely, or up to the
 next log of their directory, are omitted."""
 NO_INTERVALS: IntervalsByPath = {}
-MAX_OFFSET = (1 << 63) - 1
 
 
 def offsets_to_read(

@@ -32,10 +32,10 @@ from kfmt_cli.broker.log_reading.offset_intervals import (
 )
 from kfmt_cli.broker.log_reading.stored_batches import StartError, StoredBatch
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
+from kfmt_cli.core.offsets import MAX_OFFSET
 
 MAX_FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
 MAX_POLL_RECORDS = 500  # max.poll.records
-_MAX_OFFSET = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -301,7 +301,7 @@ class _SegmentSearch:
                     # After the largest offset, a consumer accepts any.
                     first_pending_target = (
                         max(first_pending_target, offset + 1)
-                        if offset < _MAX_OFFSET
+                        if offset < MAX_OFFSET
                         else first_target
                     )
             if first_pending_target > last_target:
@@ -333,7 +333,7 @@ class _SegmentSearch:
         """
         batch = walker.batches[row]
         delivered_offsets = self._delivered_offsets(batch)
-        beyond_all_offsets = _MAX_OFFSET + 1
+        beyond_all_offsets = MAX_OFFSET + 1
         if delivered_offsets is not None and delivered_offsets.fault is ConsumerFault.ERROR:
             return beyond_all_offsets  # the consumer does not get to the batches after it
         if delivered_offsets is not None and delivered_offsets.fault is ConsumerFault.POLL_FAILURE:

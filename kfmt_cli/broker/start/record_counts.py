@@ -21,8 +21,8 @@ from kfmt_cli.broker.log_reading.offset_intervals import (
     read_log_offsets,
 )
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
-from kfmt_cli.broker.transactions.evidence import MAX_OFFSET
 from kfmt_cli.broker.transactions.transactions import read_committed_records
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.disk.directory_listing import DirectoryListing, is_segment_log
 from kfmt_cli.disk.kinds.kind import InputFile
 

@@ -9,8 +9,9 @@ from kfmt_cli.broker.log_reading.not_files import find_not_a_file, start_file_na
 from kfmt_cli.broker.log_reading.stored_batches import StartError
 from kfmt_cli.broker.start.recovery_segment import RecoverySegment
 from kfmt_cli.broker.version import KafkaVersion
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.disk.directory_listing import DirectoryListing, file_size
-from kfmt_cli.disk.file_names import MAX_OFFSET, parse_offset_name
+from kfmt_cli.disk.file_names import parse_offset_name
 from kfmt_cli.disk.kinds.kind import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 
 _DELETED_KRAFT_SNAPSHOT = f".checkpoint{DELETED_SUFFIX}"

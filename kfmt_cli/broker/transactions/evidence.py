@@ -16,6 +16,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.source import STDIN_PATH
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.disk.directory_listing import classify_file, is_segment_log, list_directory
@@ -28,8 +29,6 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
 )
 from kfmt_cli.disk.kinds.kind import FileContents, FileKind, InputFile
 from kfmt_cli.errors import InputError, WrongFileKindError
-
-MAX_OFFSET = (1 << 63) - 1
 
 
 class AbortedEntry(NamedTuple):

@@ -17,7 +17,6 @@ import numpy as np
 from kfmt_cli.broker.log_reading.seek import read_blocks_from
 from kfmt_cli.broker.transactions.batch_gaps import BatchGap, BatchGapFinder
 from kfmt_cli.broker.transactions.evidence import (
-    MAX_OFFSET,
     SnapshotEvidence,
     TransactionEvidence,
     read_evidence_in_files,
@@ -35,6 +34,7 @@ from kfmt_cli.broker.transactions.transaction import (
     Transaction,
     create_endings,
 )
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.source import STDIN_PATH
 from kfmt_cli.disk.input_paths import InputPath
 from kfmt_cli.disk.kinds.kind import InputFile

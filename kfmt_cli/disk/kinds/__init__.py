@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from kfmt_cli.disk.file_names import MAX_OFFSET
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND, STREAMS_CHECKPOINT_KIND
 from kfmt_cli.disk.kinds.fixed_size_rows import (
     OFFSET_INDEX_KIND,

@@ -32,6 +32,7 @@ from kfmt_cli.arrow.export.row_copying import (
 )
 from kfmt_cli.arrow.topic_ids import TopicIdCache, find_known_topic_id
 from kfmt_cli.broker.log_reading.offset_intervals import subtract_intervals
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.core.urls import is_local, is_path_or_subpath, path_in_listings, strip_file_scheme
 from kfmt_cli.disk.file_listing import iter_files
@@ -52,7 +53,6 @@ from kfmt_cli.spark.lake.commits import (
 )
 from kfmt_cli.spark.lake.removals import (
     ALL_OFFSETS,
-    MAX_OFFSET,
     InputObservations,
     RemovedOffsets,
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.formats.batch import COMPRESSION, TIMESTAMP_TYPE
 from kfmt_cli.log.block import NO_TIMESTAMP
@@ -19,7 +20,6 @@ from kfmt_cli.writers.batches import DraftTable, EncodedBatches
 
 RECORD_OVERHEAD_BYTES = 21  # maximum bytes of a record, not counting its key and value
 MAX_OFFSET_DELTA = (1 << 31) - 1
-MAX_OFFSET = (1 << 63) - 1
 LOG_APPEND_TIME_TYPE = 1  # LogAppendTime in a column of timestamp types
 FIELDS_WITHOUT_VALUE = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence")
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.formats.batch import (
     CODECS,
@@ -25,7 +26,6 @@ from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.writers.batches import CODEC_MASK, DraftTable
 from kfmt_cli.writers.build.batch_drafts import (
-    MAX_OFFSET,
     MAX_OFFSET_DELTA,
     OpenBatch,
     find_batch_starts,

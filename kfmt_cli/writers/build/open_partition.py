@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.formats.batch import MAX_SEQUENCE
-from kfmt_cli.writers.build.batch_drafts import MAX_OFFSET
 from kfmt_cli.writers.build.jsonl import BatchLine, RecordLine, line_error
 
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kfmt_cli.broker.transactions.damaged_markers import DamagedMarker
-from kfmt_cli.broker.transactions.evidence import MAX_OFFSET
 from kfmt_cli.broker.transactions.transaction import (
     ABORTED,
     COMMITTED,
@@ -26,6 +25,7 @@ from kfmt_cli.broker.transactions.transaction import (
 )
 from kfmt_cli.broker.transactions.transactions import TransactionTracker
 from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.offsets import MAX_OFFSET
 from kfmt_cli.disk.input_paths import InputPath
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.formats.control import ABORT, COMMIT

@@ -1,0 +1,3 @@
+"""The offsets that a partition can have."""
+
+MAX_OFFSET = (1 << 63) - 1
