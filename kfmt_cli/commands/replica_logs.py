@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.arrow.topic_ids import read_directory_topic_id
 from kfmt_cli.broker.log_reading.partial_logs import IntervalsByPath
 from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.disk.directory_listing import file_size
@@ -15,12 +14,11 @@ from kfmt_cli.disk.file_names import file_topic_partition
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
-from kfmt_cli.execution.replica_splits import (
+from kfmt_cli.execution.replica_selection import (
     ReplicaFiles,
     ReplicaSelection,
     TopicAndPartition,
     find_directory_identity,
-    select_replicas,
 )
 from kfmt_cli.log.selection.selection import Selection
 
@@ -102,6 +100,10 @@ def select_log_replicas(
         for topic_partition, directories in logs_by_directory.items()
         if len(directories) > 1
     ]
+    if not replicas_by_partition:
+        return SelectedReplicas()
+    from kfmt_cli.execution.replica_splits import select_replicas
+
     selection = select_replicas(replicas_by_partition, jobs)
     for message in selection.messages:
         run.sink.write_to_stderr(f"{message}\n")
@@ -118,6 +120,8 @@ def select_log_replicas(
 
 def _find_topic_id(directory: str) -> str | None:
     """The topic id of a partition's directory; None if it is unknown or cannot be read."""
+    from kfmt_cli.arrow.topic_ids import read_directory_topic_id
+
     try:
         return read_directory_topic_id(directory)
     except InputError:

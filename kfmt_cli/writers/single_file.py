@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kfmt_cli.core.layout.wire_types import Buffer
 from kfmt_cli.writers.leftovers import remove_output_leftovers
-from kfmt_cli.writers.output import open_replacement
+from kfmt_cli.writers.output import open_replacement, replace_file
 
 
 @contextmanager
@@ -21,7 +19,7 @@ def open_single_file(path: Path) -> Iterator[int]:
         yield fd
 
 
-def write_single_file(path: Path, data: Buffer) -> None:
+def write_single_file(path: Path, data: bytes) -> None:
     """Write or replace the file; raises OutputError."""
-    with open_single_file(path) as fd, os.fdopen(os.dup(fd), "wb") as output_file:
-        output_file.write(data)
+    remove_output_leftovers(path.absolute().parent)
+    replace_file(path, data)
