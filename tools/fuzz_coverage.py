@@ -26,7 +26,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.fuzz_targets import CORPUS, MAX_INPUT_BYTES, TARGETS
+from tests.support.fuzz_inputs import CORPUS, MAX_INPUT_BYTES
+from tests.support.fuzz_targets import TARGETS
 from tests.support.interpreted import copy_sources
 from tools.kafka import ROOT
 

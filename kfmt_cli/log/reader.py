@@ -19,7 +19,11 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES, Block, read_batches
-from kfmt_cli.log.damage.batch_candidates import BYTES_UP_TO_MAGIC, MIN_LENGTH_BY_MAGIC
+from kfmt_cli.log.damage.batch_candidates import (
+    BYTES_UP_TO_MAGIC,
+    MIN_LENGTH_BY_MAGIC,
+    NO_MESSAGE_SET,
+)
 from kfmt_cli.rows.log_tables import BatchTable
 
 if TYPE_CHECKING:
@@ -43,7 +47,8 @@ class ReaderState:
     next_block_bytes: int
     """Bytes to read next."""
     next_offset: int | None
-    has_compressed_sets: bool
+    message_set_offset: int
+    """The offset of the last compressed message set of magic 0 and 1, or NO_MESSAGE_SET."""
 
 
 class LogReader:
@@ -70,11 +75,11 @@ class LogReader:
         self._source = source
         self._read_ahead = read_ahead
         self._next_offset = base_offset
-        self._has_compressed_sets = False
+        self._message_set_offset = NO_MESSAGE_SET
         self._walk_buffer = np.empty((3, 1024), np.int64)
         self._n_rereads = 0
         self.n_batches = 0
-        self.reader_state = ReaderState(0, 0, first_block_bytes, base_offset, False)
+        self.reader_state = ReaderState(0, 0, first_block_bytes, base_offset, NO_MESSAGE_SET)
         self.has_plausible_batch = False
         self.bytes_read = 0
 
@@ -85,10 +90,8 @@ class LogReader:
             reader_state.n_batches,
             reader_state.next_block_bytes,
         )
-        self._next_offset, self._has_compressed_sets = (
-            reader_state.next_offset,
-            reader_state.has_compressed_sets,
-        )
+        self._next_offset = reader_state.next_offset
+        self._message_set_offset = reader_state.message_set_offset
         return self.iter_blocks(reader_state.position)
 
     def iter_blocks(self, start_position: int = 0) -> Iterator[Block]:
@@ -126,7 +129,7 @@ class LogReader:
                 position - LOG_OVERHEAD_BYTES
             )  # a truncated batch may share bytes
             self.reader_state = ReaderState(
-                position, self.n_batches, block_bytes, self._next_offset, self._has_compressed_sets
+                position, self.n_batches, block_bytes, self._next_offset, self._message_set_offset
             )
             yield block
             min_read_bytes = 1
@@ -204,7 +207,7 @@ class LogReader:
         continuing_rows = self._continuing_rows(batches)
         for row in np.flatnonzero(batches.crc_valid == 0).tolist():
             position, size = int(batches.position[row]), int(batches.size[row])
-            self._damage_analyzer.may_have_compressed_sets = self._has_compressed_sets
+            self._damage_analyzer.message_set_offset = self._message_set_offset
             verdict = self._damage_analyzer.classify_batch_length(
                 position,
                 size,
@@ -262,7 +265,7 @@ class LogReader:
 
     def _read_damaged_block(self, position: int, stop_reason: int) -> tuple[Block, int]:
         """The block for a byte where no batch begins, and where reading continues."""
-        self._damage_analyzer.may_have_compressed_sets = self._has_compressed_sets
+        self._damage_analyzer.message_set_offset = self._message_set_offset
         verdict = self._damage_analyzer.classify_damage(position, stop_reason, self._next_offset)
         self.has_plausible_batch |= verdict.is_plausible
         block = Block(self._source.name, b"", position, BatchTable.zeros(0))
@@ -293,7 +296,7 @@ class LogReader:
         )
 
     def _update_next_offset(self, block: Block) -> None:
-        """Update the next batch's lowest offset, and whether there were compressed message sets."""
+        """Update the next batch's lowest offset, and the last compressed message set's offset."""
         batches = block.batches
         if not len(batches):
             return
@@ -310,4 +313,6 @@ class LogReader:
             )
         is_legacy = batches.is_v2 == 0
         if is_legacy.any():
-            self._has_compressed_sets |= bool((is_legacy & (batches.compression != 0)).any())
+            set_offsets = last_offsets[is_legacy & (batches.compression != 0)]
+            if len(set_offsets):
+                self._message_set_offset = int(set_offsets[-1])

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fuzz_targets import CORPUS, TARGETS
+from tests.support.fuzz_inputs import CORPUS
+from tests.support.fuzz_targets import TARGETS
 from tests.support.interpreted import copy_sources
 from tools.fuzz_coverage import Reader, answer
 

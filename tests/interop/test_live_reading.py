@@ -35,12 +35,13 @@ N_PROCESSES = 2
 
 
 @pytest.mark.timeout(MINUTES * 60 + 900)
-def test_a_live_directory_has_no_false_findings(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [kafka.VERSION, kafka.NEWEST])
+def test_a_live_directory_has_no_false_findings(version: str, tmp_path: Path) -> None:
     """No finding, and no exit code, that the same directory does not have when it is quiet."""
     pytest.importorskip("confluent_kafka")
     data = tmp_path / "data"
-    live.format_storage(kafka.NEWEST, data, tmp_path)
-    with live.live(kafka.NEWEST, data, tmp_path, BROKER_SETTINGS) as broker:
+    live.format_storage(version, data, tmp_path)
+    with live.live(version, data, tmp_path, BROKER_SETTINGS) as broker:
         load = Load(broker, RATE)
         load.create_topics()
         load.start()

@@ -15,7 +15,7 @@ from kfmt_cli.log.damage import search
 from kfmt_cli.log.reader import LogReader
 from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
 from tests.support.samples import NOWHERE, ORDERS, TXN, UPGRADED, Row, kfmt
-from tests.support.segments import DAMAGES, GARBAGE, int32, positions, with_bytes, write
+from tests.support.segments import DAMAGES, GARBAGE, NAME, int32, positions, with_bytes, write
 from tools.kafka import SAMPLES
 
 
@@ -362,6 +362,17 @@ def test_messages_with_a_wrong_length_are_shown_whole_and_in_their_place(
             assert [{**row, **NOWHERE} for row in records] == [
                 {**row, **NOWHERE} for row in expected
             ]
+
+
+def test_a_message_between_garbage_is_found_after_a_compacted_set(tmp_path: Path) -> None:
+    """Offsets with gaps prove no lowest offset; the last set's own tells the message from one
+    inside a set."""
+    data = (SAMPLES / "kafka-2.8.2/v1-compacted-0" / NAME).read_bytes()
+    start = positions(data)[-2]
+    damaged = data[:start] + GARBAGE[:132] + data[start:] + GARBAGE
+    result = kfmt("dump", write(tmp_path, damaged), "--json")
+    assert [row["last_offset"] for row in result.of("batch")] == [1179, 1199, 1201]
+    assert [row["position"] for row in result.of("finding")] == [start, len(data) + 132]
 
 
 def test_a_malformed_record_has_its_place_among_compressed_batches(tmp_path: Path) -> None:

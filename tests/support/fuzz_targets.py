@@ -14,10 +14,8 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 from kfmt_cli.core.json_text import json_text
@@ -26,32 +24,17 @@ from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import UsageError
 from kfmt_cli.topics import DECODED_TOPICS
 from kfmt_cli.topics.payloads import PAYLOAD_FORMATS, PayloadReader, SchemaSource
-from tests.support import in_process
+from tests.support.fuzz_commands import COMMAND_TARGETS
+from tests.support.fuzz_inputs import (
+    MAX_INPUT_BYTES,
+    Target,
+    kfmt,
+    sample_batches,
+    small_files,
+)
 from tests.support.rebuild import batch_of, compressed_batch, record
-from tests.support.samples import environment
-from tests.support.segments import NAME, positions, write
-from tools.kafka import KEPT, ROOT, SAMPLES
-
-MAX_INPUT_BYTES = 4096  # bytes of an input
-CORPUS = ROOT / "tests/corpus/fuzzed"
-TargetFunction = Callable[[bytes, Path], bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """run: reads bytes, in an empty directory. seeds: the first inputs."""
-
-    run: TargetFunction
-    seeds: Callable[[], Iterable[bytes]]
-
-
-def kfmt(directory: Path, *arguments: str) -> bytes:
-    """A command's output; raises AssertionError for an undocumented exit code."""
-    code, out, err = in_process.run(arguments, b"", directory, environment(TMPDIR=str(directory)))
-    assert code in (0, 1, 3), (arguments, code, err)
-    assert b"Traceback" not in err, err
-    return out + err
-
+from tests.support.segments import NAME, write
+from tools.kafka import KEPT, SAMPLES
 
 # Logs and the framing of their codecs
 
@@ -62,31 +45,9 @@ def _log(data: bytes, directory: Path) -> bytes:
     return dumped + kfmt(directory, "verify-crc", NAME, "--deep", "--json")
 
 
-@cache
-def _batches() -> list[bytes]:
-    """The batches of all small samples, one of each size and directory."""
-    batch_by_size: dict[tuple[str, int], bytes] = {}
-    for log in _small_files("*.log"):
-        data = log.read_bytes()
-        try:
-            batches = [data[start:end] for start, end in pairwise(positions(data))]
-        except struct.error:  # a damaged one
-            continue
-        for batch in batches[:20]:
-            if 17 < len(batch) <= MAX_INPUT_BYTES:
-                batch_by_size.setdefault((log.parent.name, len(batch) // 100), batch)
-    return list(batch_by_size.values())
-
-
-def _small_files(pattern: str) -> Iterator[Path]:
-    for root in (SAMPLES, ROOT / "damaged_segments"):
-        files = (path for path in sorted(root.rglob(pattern)) if path.is_file())
-        yield from (path for path in files if path.stat().st_size <= 1 << 16)
-
-
 def _logs() -> Iterator[bytes]:
-    yield from _batches()
-    for log in _small_files("*.log"):
+    yield from sample_batches()
+    for log in small_files("*.log"):
         yield log.read_bytes()[:MAX_INPUT_BYTES]
 
 
@@ -105,7 +66,7 @@ def _codec(codec: int) -> Target:
         return kfmt(directory, "dump", NAME, "--records", "--json")
 
     def seeds() -> Iterator[bytes]:
-        for batch in _batches():
+        for batch in sample_batches():
             if batch[16] == 2 and batch[22] & 7 == codec:
                 yield b"\0" + batch[61:]
             elif batch[16] < 2 and batch[17] & 7 == codec:
@@ -139,7 +100,7 @@ def _file(data: bytes, directory: Path) -> bytes:
 
 def _files() -> Iterator[bytes]:
     index_by_kind = {classify_name(name)[0].name: index for index, name in enumerate(NAMES)}
-    for path in _small_files("*"):
+    for path in small_files("*"):
         kind = classify_name(path.name)[0]
         if kind not in (UNKNOWN_KIND, LOG_KIND) and kind.name in index_by_kind:
             yield bytes([index_by_kind[kind.name]]) + path.read_bytes()[: MAX_INPUT_BYTES - 1]
@@ -343,7 +304,7 @@ def _archive(data: bytes, directory: Path) -> bytes:
 
 
 def _archives() -> Iterator[bytes]:
-    log = min(_batches(), key=len)
+    log = min(sample_batches(), key=len)
     zipped, tarred = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo(f"t-0/{NAME}"), log)
@@ -368,4 +329,5 @@ TARGETS: dict[str, Target] = {
     "schemas": Target(_schema, _schemas),
     "manifest": Target(_manifest, _manifests),
     "archive": Target(_archive, _archives),
+    **COMMAND_TARGETS,
 }

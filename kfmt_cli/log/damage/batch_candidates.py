@@ -38,6 +38,7 @@ ALWAYS_ZERO_BITS = np.array(
     ],
     np.int64,
 )
+NO_MESSAGE_SET = -1  # instead of the offset of a compressed message set
 MAX_OFFSET_JUMP = 1 << 31
 MAX_MESSAGE_OFFSET_JUMP = 100
 MAX_MESSAGE_SET_OFFSET_JUMP = (
@@ -100,6 +101,18 @@ class BatchCandidate:
         return min_offset <= self.base_offset < min_offset + MAX_OFFSET_JUMP
 
 
+def is_message_after(header: BatchCandidate, min_offset: int) -> bool:
+    """Whether a message of magic 1 continues the log from `min_offset`, and is in no set: there,
+    offsets count from 0."""
+    return (
+        header.magic == 1
+        and MAX_MESSAGE_OFFSET_JUMP
+        <= min_offset
+        <= header.base_offset
+        < min_offset + MAX_MESSAGE_OFFSET_JUMP
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PossibleOffsets:
     """The offsets that a batch of the log can have at a position."""
@@ -158,14 +171,7 @@ class PossibleOffsets:
             and header.base_offset < self.min_offset_after_message_set + MAX_MESSAGE_OFFSET_JUMP
         ):
             return self.allows_header(header)
-        min_base_offset = self.min_base_offset or 0
-        return (
-            header.magic == 1
-            and MAX_MESSAGE_OFFSET_JUMP
-            <= min_base_offset
-            <= header.base_offset
-            < min_base_offset + MAX_MESSAGE_OFFSET_JUMP
-        )
+        return is_message_after(header, self.min_base_offset or 0)
 
     def follows_truncated_message_set(self, header: BatchCandidate, message_set_end: int) -> bool:
         """Whether a message, or another set, follows a truncated compressed set.

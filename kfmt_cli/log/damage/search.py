@@ -27,8 +27,10 @@ from kfmt_cli.log.damage.batch_candidates import (
     BYTES_UP_TO_MAGIC,
     MAX_OFFSET_JUMP,
     MIN_LENGTH_BY_MAGIC,
+    NO_MESSAGE_SET,
     BatchCandidate,
     PossibleOffsets,
+    is_message_after,
 )
 
 SEARCH_WINDOW_BYTES = 1 << 20
@@ -71,13 +73,19 @@ class BatchSearch:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        # Whether there may be compressed message sets of magic 0 and 1.
-        self.may_have_compressed_sets = True
+        # The last compressed message set of magic 0 and 1: its offset, NO_MESSAGE_SET, or None if
+        # unknown.
+        self.message_set_offset: int | None = None
         self._checksum_budget = SearchBudget(CHECKSUM_BUDGET_BYTES)
         self._lookahead_budget = SearchBudget(LOOKAHEAD_BUDGET_BYTES)
         # The start of a damaged batch, and of the last record found in it.
         self._last_record = (-1, 0)
         self._searched_end = 0  # how far a search got; a pipe may have dropped bytes far before it
+
+    @property
+    def may_have_compressed_sets(self) -> bool:
+        """Whether there may be compressed message sets of magic 0 and 1."""
+        return self.message_set_offset != NO_MESSAGE_SET
 
     def is_batch_start(self, position: int, budget: SearchBudget | None = None) -> bool:
         """Whether a complete batch with a matching checksum begins at `position`."""
@@ -148,6 +156,7 @@ class BatchSearch:
             return (
                 starts_short_chain
                 or possible_offsets.has_offset_outside_message_set(header)
+                or is_message_after(header, (self.message_set_offset or 0) + 1)
                 or self._precedes_unbatched_message(header)
             )
         return not self._is_followed_by_lower_offset(header, possible_offsets)
