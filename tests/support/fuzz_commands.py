@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import struct
 import tempfile
@@ -30,6 +31,12 @@ def _argument(data: bytes) -> str:
 def _three_batches() -> bytes:
     value = b"a" * 23 + b"b"
     return b"".join(batch_of(record(b"k%d" % i, value), 0, 1, i) for i in range(3))
+
+
+def _settle(directory: Path) -> None:
+    """Give all files an old time: kfmt waits for what was just written, and shows times."""
+    for path in directory.rglob("*"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
 
 
 # Arguments
@@ -110,6 +117,7 @@ def _parquets() -> Iterator[bytes]:
 def _properties(data: bytes, directory: Path) -> bytes:
     write(directory / "t-0", _three_batches())
     (directory / "s.properties").write_bytes(data)
+    _settle(directory)
     options = ("t-0", "--config", "s.properties", *NOW, "--json")
     output = kfmt(directory, "retention", *options, exit_codes=ANY)
     return output + kfmt(directory, "compaction", *options, exit_codes=ANY)
@@ -155,19 +163,21 @@ CHECKPOINTS = (
 
 def _side_files(data: bytes, directory: Path) -> bytes:
     """Sizes and bytes of the files beside a log, and those of its log directory up to 0xff each."""
-    write(directory / "t-0", _three_batches())
+    disk = directory / "b"
+    write(disk / "t-0", _three_batches())
     position = len(SIDE_FILES)
     for name, size in zip(SIDE_FILES, data, strict=False):
         if size:
-            (directory / "t-0" / name).write_bytes(data[position : position + size])
+            (disk / "t-0" / name).write_bytes(data[position : position + size])
             position += size
     for name, content in zip(CHECKPOINTS, data[position:].split(b"\xff"), strict=False):
         if content:
-            (directory / name).write_bytes(content)
+            (disk / name).write_bytes(content)
+    _settle(directory)
     commands = ("check", "index-check", "txn", "stat", "retention", "rebuild-index", "salvage")
     operands = {"retention": NOW, "rebuild-index": ("rebuilt",), "salvage": ("salvaged",)}
     return b"".join(
-        kfmt(directory, command, ".", *operands.get(command, ()), "--json", exit_codes=ANY)
+        kfmt(directory, command, "b", *operands.get(command, ()), "--json", exit_codes=ANY)
         for command in commands
     )
 
@@ -203,6 +213,7 @@ def _metadata(data: bytes, directory: Path) -> bytes:
     write(disk / "t-0", _three_batches())
     (disk / "t-0/partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ")
     (disk / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={'a' * 22}\n")
+    _settle(directory)
     output = kfmt(directory, "state", "b")
     for command in ("state", "check", "retention", "compaction", "replicas"):
         now = NOW if command in ("retention", "compaction") else ()
@@ -227,6 +238,7 @@ def _tiered_indexes(data: bytes, directory: Path) -> bytes:
     """The object with the indexes of a bucket's first segment."""
     shutil.copytree(BUCKET, directory / "b")
     min((directory / "b").rglob("*.indexes")).write_bytes(data)
+    _settle(directory)
     return b"".join(
         kfmt(directory, command, "b", "--json") for command in ("check", "index-check", "dump")
     )

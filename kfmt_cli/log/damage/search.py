@@ -173,10 +173,16 @@ class BatchSearch:
         return None
 
     def _is_outside_records(self, position: int, damaged: BatchCandidate | None) -> bool:
-        """Whether the confirmed batch of magic 2 at `position` is in no readable record of a
-        damaged batch before it, None if there is none: a write at the wrong place put it there."""
+        """Whether the confirmed batch at `position` is in no readable record of a damaged batch
+        before it, None if there is none: a write at the wrong place put it there. Compressed sets
+        of magic 0 and 1 contain messages, too: where there may be any, one proves nothing."""
         header = self._read_header(position)
-        if header.magic != 2:
+        if header.magic < 2 and (
+            self.may_have_compressed_sets
+            or header.is_compressed
+            or (damaged is not None and damaged.is_compressed)
+            or not self._has_valid_successor(header)
+        ):
             return False
         if damaged is None:
             return True
