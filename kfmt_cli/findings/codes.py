@@ -171,6 +171,7 @@ TRANSACTION_INDEX_ENTRY_MISSING = _code("transaction-index-entry-missing")
 TRANSACTION_INDEX_MISLEADING = _code("transaction-index-misleading")
 TRANSACTION_INDEX_MISSING = _code("transaction-index-missing")
 TRANSACTION_INDEX_NOT_A_MARKER = _code("transaction-index-not-a-marker")
+TRANSACTION_INDEX_STABLE_OFFSET_LOW = _code("transaction-index-stable-offset-low")
 TRANSACTION_INDEX_TRAILING_BYTES = _code("transaction-index-trailing-bytes")
 TRANSACTION_INDEX_VERSION = _code("transaction-index-version")
 

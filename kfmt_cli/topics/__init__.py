@@ -78,13 +78,13 @@ _DECODED_TOPICS = (
     KnownTopic(
         "mm2-offset-syncs",
         "MirrorMaker: matching offsets of source and mirrored partitions",
-        pattern=r"mm2-offset-syncs\..+\.internal",
+        pattern=r"mm2-offset-syncs([._-]).+\1internal",
         decoder_target="kfmt_cli.topics.mirror:OFFSET_SYNC_DECODER",
     ),
     KnownTopic(
         "checkpoints",
         "MirrorMaker: group offsets translated to the mirror",
-        pattern=r".+\.checkpoints\.internal",
+        pattern=r".+([._-])checkpoints\1internal",
         decoder_target="kfmt_cli.topics.mirror:CHECKPOINT_DECODER",
     ),
     KnownTopic(

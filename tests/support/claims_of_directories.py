@@ -81,6 +81,13 @@ DIRECTORY_CLAIMS = [
         (used_as_is(TRANSACTIONS), ABORTED_DELIVERED),
     ),
     Claim(
+        "transaction-index-stable-offset-low",
+        "",
+        lambda: transaction_index(lambda entries: [(*entries[0][:4], 0), *entries[1:]]),
+        _rebuilt,
+        _used_as_is,
+    ),
+    Claim(
         "transaction-index-trailing-bytes",
         "",
         lambda: changed_file(name(0, TRANSACTIONS), lambda data: data + b"abc", TXN),

@@ -155,6 +155,9 @@ def test_records_of_mirrors_are_decoded_and_their_bytes_shown(topic: str, name: 
         ("mirrormaker2-cluster-offsets", "connect-offsets"),
         ("mm2-offset-syncs.a.internal", "mm2-offset-syncs"),
         ("a.b.checkpoints.internal", "checkpoints"),
+        ("mm2-offset-syncs-a-internal", "mm2-offset-syncs"),  # another separator
+        ("a_checkpoints_internal", "checkpoints"),
+        ("a_checkpoints.internal", None),
         ("west.heartbeats", "heartbeats"),
         ("_confluent-ksql-default__command_topic", "ksqlDB's commands"),
         ("shop-store-changelog", "Streams' changelog"),

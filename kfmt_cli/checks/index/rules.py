@@ -224,8 +224,8 @@ class IndexRulesCheck:
                 )
 
     def _iter_misleading_aborts(self) -> Iterator[Finding]:
-        """Findings for entries that end a broker's search too early, or whose transaction it takes
-        to begin later."""
+        """Findings for entries that end a broker's search too early or too late, or whose
+        transaction it takes to begin later."""
         facts, base_offset = self.facts, self.file.base_offset_or_zero
         column_names = (
             "producer_id",
@@ -242,6 +242,7 @@ class IndexRulesCheck:
             )
             if max_last_stable_offset is None:
                 continue
+            code = codes.TRANSACTION_INDEX_MISLEADING
             if last_stable_offset > max_last_stable_offset:
                 message = (
                     f"the last stable offset is {last_stable_offset}, which is at most "
@@ -255,10 +256,17 @@ class IndexRulesCheck:
             ):
                 message = f"the transaction began before this segment, not at offset {first_offset}"
                 expected, found = base_offset - 1, first_offset
+            elif not facts.has_holes and base_offset <= last_stable_offset < max_last_stable_offset:
+                code = codes.TRANSACTION_INDEX_STABLE_OFFSET_LOW
+                message = (
+                    f"the last stable offset is {last_stable_offset}, but "
+                    f"{max_last_stable_offset} at this marker"
+                )
+                expected, found = max_last_stable_offset, last_stable_offset
             else:
                 continue
             yield Finding(
-                *(self.file.name, codes.TRANSACTION_INDEX_MISLEADING, position, message),
+                *(self.file.name, code, position, message),
                 offset=last_offset,
                 expected=expected,
                 found=found,
