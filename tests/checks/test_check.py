@@ -34,6 +34,7 @@ NOT_IN_THE_MATRIX = {
     "producers-unknown",  # reported by rebuild-index
     "metadata-load-fails",  # tests/broker/test_metadata_loading
     "coordinator-load-fails",  # tests/broker/test_coordinator_loading
+    "transaction-unfinished",  # tests/commands/test_coordinator_markers
     "committed-offset-out-of-range",  # tests/broker/test_offset_ranges.py
     *("owner-contradicted", "replica-missing", "replica-moving"),
     # tests/checks/test_plan.py

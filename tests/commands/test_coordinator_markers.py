@@ -1,4 +1,4 @@
-"""`kfmt replicas` of a cluster that died with open transactions.
+"""`kfmt replicas` and `kfmt check` of a cluster that died with open transactions.
 
 What its broker had after a start was observed with Kafka 3.9.1 and 4.4.0, there with transactions
 of both versions: the coordinator aborted `open` within seven seconds, as its timeout of 20 s had
@@ -25,7 +25,7 @@ COORDINATOR = ("__transaction_state", 0)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The time, in milliseconds."""
     now = [OPEN_UNTIL_MS + 1000]
-    monkeypatch.setattr("kfmt_cli.broker.state.transactions.now_ms", lambda: now[0])
+    monkeypatch.setattr("kfmt_cli.broker.transactions.unfinished.now_ms", lambda: now[0])
     return now
 
 
@@ -82,3 +82,30 @@ def test_decided_transactions_are_completed(clock: list[int], tmp_path: Path) ->
     }
     text = " ".join(kfmt("replicas", *directories, "--all").out.split())
     assert "commit-2: committed, as decided: a COMMIT marker in b-0" in text
+
+
+def test_check_notes_what_the_coordinator_ends(clock: list[int], tmp_path: Path) -> None:
+    directories = unpacked("open-transactions", tmp_path)
+    assert clock
+    notes = [
+        row
+        for row in kfmt("check", *directories, "--notes", "--json").of("finding")
+        if row["code"] == "transaction-unfinished"
+    ]
+    assert [(row["severity"], row["offset"], row["message"]) for row in notes] == [
+        (
+            *("note", 6),
+            "open: aborted, as its timeout passed at 2026-11-29 01:19:17.971: an ABORT marker in "
+            "u-0, a-0",
+        ),
+        (
+            *("note", 8),
+            "long: aborted at 2026-11-29 01:28:58.071, unless its producer ends it before: a "
+            "marker in a-0",
+        ),
+    ]
+    log = tmp_path / "broker1/__transaction_state-0" / LOG
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+    assert "transaction-unfinished" not in kfmt("check", *directories, "--notes", "--json").codes

@@ -70,6 +70,7 @@ NO_CLAIM = {
     "replica-moving": "nothing is said of a start",
     "replica-missing": "its empty log is foretold: tests/interop/test_directories",
     "coordinator-load-fails": "each exception is Kafka's: tests/interop/test_loading",
+    "transaction-unfinished": "the markers are observed: tests/interop/test_unfinished",
     "metadata-load-fails": "each exception is Kafka's: tests/interop/test_loading",
     "start-fails": "the reason of each is its own: tests/interop/test_start",
 }

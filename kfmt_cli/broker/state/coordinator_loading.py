@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kfmt_cli.broker.state.group_loading import LoadedGroups, find_group_rules
+from kfmt_cli.broker.transactions.unfinished import TRANSACTION_STATES, UnfinishedTransaction
 from kfmt_cli.broker.version import KAFKA_VERSIONS, KafkaVersion
 from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.formats.kafka_messages import message_layout
 from kfmt_cli.log.record_stream import StreamedRecord
 from kfmt_cli.topics import find_decoder
 
@@ -28,9 +28,6 @@ _FIRST_RELEASE_IGNORING_VALUES = (4, 3)
 """The first release whose transaction coordinator ignores values of unknown versions."""
 _LAST_GROUP_VALUE_VERSION, _LAST_TRANSACTION_VALUE_VERSION = 4, 1
 _SHARE_UPDATE_TYPE, _COMMIT_TYPES = 1, (0, 1)
-_TRANSACTION_STATES = (
-    message_layout("TransactionLogValue").field("transaction_status").symbols or ()
-)
 _CONSEQUENCE_BY_TOPIC = {
     GROUPS_TOPIC: "no group of this partition is served",
     TRANSACTIONS_TOPIC: "the coordinator loads neither this record nor any after it",
@@ -71,6 +68,8 @@ class CoordinatorLoading:
         self.topic = topic
         self.failures: list[CoordinatorFailure] = []
         """The first failures, each with the versions that have it."""
+        self.unfinished_by_offset: dict[int, UnfinishedTransaction] = {}
+        self._unfinished_offset_by_id: dict[str, int] = {}
         decoder = find_decoder(topic)
         assert decoder is not None
         self._decoder = decoder
@@ -217,11 +216,15 @@ class CoordinatorLoading:
     # Transactions and share groups.
 
     def _load_transaction(self, record: StreamedRecord, key: bytes) -> None:
-        if int.from_bytes(key[:2], "big", signed=True) or record.value is None:
-            return  # an unknown type, which is ignored, or a tombstone
+        if int.from_bytes(key[:2], "big", signed=True):
+            return  # an unknown type, which is ignored
         if (decoded_key := self._decode_key(key)) is None:
             return
-        name = f"of transactional id {decoded_key[1].transactional_id}"
+        transactional_id = decoded_key[1].transactional_id
+        self.unfinished_by_offset.pop(self._unfinished_offset_by_id.pop(transactional_id, -1), None)
+        if record.value is None:
+            return
+        name = f"of transactional id {transactional_id}"
         value_version = self._read_value_version(record)
         if value_version not in range(_LAST_TRANSACTION_VALUE_VERSION + 1):
             reason = f"Unknown version {value_version} from the transaction log message value"
@@ -236,12 +239,15 @@ class CoordinatorLoading:
         if value_fields is None:
             return
         status = value_fields.transaction_status
-        if not 0 <= status < len(_TRANSACTION_STATES):
+        if not 0 <= status < len(TRANSACTION_STATES):
             reason = f"Unknown transaction state id {status} from the transaction status message"
             self._refuse(record, name, reason, list(self._loading_versions))
         elif status and value_fields.transaction_partitions is None:
-            reason = f"its partitions are null in state {_TRANSACTION_STATES[status]}"
+            reason = f"its partitions are null in state {TRANSACTION_STATES[status]}"
             self._refuse(record, name, reason, list(self._loading_versions))
+        elif transaction := UnfinishedTransaction.from_log(transactional_id, value_fields):
+            self.unfinished_by_offset[record.offset] = transaction
+            self._unfinished_offset_by_id[transactional_id] = record.offset
 
     def _load_share_record(self, record: StreamedRecord, key: bytes) -> None:
         if (decoded_key := self._decode_key(key)) is None:

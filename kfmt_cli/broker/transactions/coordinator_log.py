@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.metadata.meta_properties import read_meta_properties
+from kfmt_cli.broker.transactions.unfinished import TRANSACTION_STATES
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.source import STDIN_PATH
@@ -30,13 +31,11 @@ from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.formats.control import ABORT, COMMIT
-from kfmt_cli.formats.kafka_messages import message_layout
 from kfmt_cli.log.log_opening import open_log
 from kfmt_cli.log.record_stream import StreamedRecord, iter_records_and_findings
 from kfmt_cli.topics import find_decoder
 
 TRANSACTION_STATE_TOPIC = "__transaction_state"
-TRANSACTION_STATES = message_layout("TransactionLogValue").field("transaction_status").symbols or ()
 _EMPTY, _ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT = map(
     TRANSACTION_STATES.index, ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort")
 )

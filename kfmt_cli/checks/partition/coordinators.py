@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from kfmt_cli.broker.state.coordinator_loading import (
@@ -10,6 +10,7 @@ from kfmt_cli.broker.state.coordinator_loading import (
     CoordinatorFailure,
     CoordinatorLoading,
 )
+from kfmt_cli.broker.transactions.unfinished import UnfinishedTransaction
 from kfmt_cli.broker.version import (
     DEFAULT_PREDICTED_VERSION,
     LAST_ZOOKEEPER_VERSION,
@@ -18,7 +19,7 @@ from kfmt_cli.broker.version import (
     PredictedVersion,
 )
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
-from kfmt_cli.findings.codes import COORDINATOR_LOAD_FAILS
+from kfmt_cli.findings.codes import COORDINATOR_LOAD_FAILS, TRANSACTION_UNFINISHED
 from kfmt_cli.findings.finding import Finding, Severity, is_error
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.record_stream import iter_block_records
@@ -34,6 +35,9 @@ class CoordinatorLoadingCheck:
     def __init__(self, topic: str | None) -> None:
         self.failures: list[CoordinatorFailure] = []
         """The records that cannot be loaded, once `finish` was called."""
+        self.unfinished_by_offset: Mapping[int, UnfinishedTransaction] = {}
+        """The transactions that the coordinator ends, once `finish` was called; none if damage
+        ended the loading."""
         self._loading = None if topic is None else CoordinatorLoading(topic)
         self._limit = DecompressionLimit()
 
@@ -45,12 +49,24 @@ class CoordinatorLoadingCheck:
                     self._loading.apply_record(record)
                 elif is_error(record):
                     self.finish()
+                    self.unfinished_by_offset = {}
                     return
 
     def finish(self) -> None:
         """End the loading, and release what it holds."""
         if self._loading is not None:
-            self.failures, self._loading = self._loading.failures, None
+            self.failures = self._loading.failures
+            self.unfinished_by_offset = self._loading.unfinished_by_offset
+            self._loading = None
+
+    def iter_findings(self, file: str, predicted_version: PredictedVersion) -> Iterator[Finding]:
+        """A finding for each record that some version cannot load; if there is none, for each
+        transaction that the coordinator ends."""
+        yield from create_loading_findings(self.failures, file, predicted_version)
+        if not self.failures:
+            for offset, transaction in self.unfinished_by_offset.items():
+                message = transaction.describe_end()
+                yield Finding(file, TRANSACTION_UNFINISHED, None, message, offset=offset)
 
 
 def create_loading_findings(

@@ -37,7 +37,6 @@ from kfmt_cli.checks.history.offsets import OffsetEvidence
 from kfmt_cli.checks.history.owners import iter_cluster_findings
 from kfmt_cli.checks.partition.coordinators import (
     CoordinatorLoadingCheck,
-    create_loading_findings,
 )
 from kfmt_cli.checks.partition.directory_names import (
     find_partition_name_problem,
@@ -371,9 +370,7 @@ class CheckResults:
                 loading_check = self._loading_check_by_path.get(replica.directory.path)
                 if loading_check is not None:
                     self._report_findings(
-                        create_loading_findings(
-                            loading_check.failures, replica.display_path, broker.predicted_version
-                        )
+                        loading_check.iter_findings(replica.display_path, broker.predicted_version)
                     )
 
     def check_checkpoints(self, listings: list[DirectoryListing]) -> None:

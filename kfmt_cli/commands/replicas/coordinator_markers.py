@@ -8,22 +8,20 @@ loadTransactionsForTxnTopicPartition; `TransactionCoordinator`, abortTimedOutTra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
-from kfmt_cli.broker.state import create_replay
+from kfmt_cli.broker.state.coordinator_loading import CoordinatorLoading
 from kfmt_cli.broker.transactions.coordinator_log import TRANSACTION_STATE_TOPIC
+from kfmt_cli.broker.transactions.unfinished import UnfinishedTransaction
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.replicas.nodes import DiskReplica, TopicAndPartition
 from kfmt_cli.commands.replicas.offline_cluster import PartitionComparison
 from kfmt_cli.commands.replicas.start_orders import PartitionOutcome
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
-from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.record_stream import iter_records_and_findings
-from kfmt_cli.rows.types.state_rows import TRANSACTIONAL_ID_ROW
-
-_PREPARED_STATES, _ONGOING = frozenset({"PrepareCommit", "PrepareAbort"}), "Ongoing"
 
 
 @dataclass(slots=True)
@@ -46,9 +44,9 @@ class CoordinatorMarkers:
     """The markers that coordinators write after a start, by order of starts."""
 
     decompression_limit: DecompressionLimit
-    transactions: list[FieldDict] = field(default_factory=list)
+    transactions: list[UnfinishedTransaction] = field(default_factory=list)
     """The unfinished ones, each once."""
-    _transactions_by_replica: dict[int, list[FieldDict]] = field(default_factory=dict)
+    _transactions_by_replica: dict[int, list[UnfinishedTransaction]] = field(default_factory=dict)
 
     def add_to_outcomes(self, partitions: Sequence[PartitionComparison]) -> None:
         """Add what coordinators append to the outcomes of partitions; raises InputError."""
@@ -85,56 +83,39 @@ class CoordinatorMarkers:
         is_certain = not outcomes[coordinator.topic_partition].is_offline and all(
             transactions == transaction_lists[0] for transactions in transaction_lists
         )
-        transactions = list(_distinct(transaction_lists))
-        self.transactions += [row for row in transactions if row not in self.transactions]
+        transactions = list(dict.fromkeys(chain.from_iterable(transaction_lists)))
+        self.transactions += [t for t in transactions if t not in self.transactions]
         for transaction in transactions:
-            topic_partitions = [
-                (entry["topic"], entry["partition"]) for entry in transaction.partitions
-            ]
-            is_due = transaction.state in _PREPARED_STATES or bool(transaction.timed_out)
-            for topic_partition in topic_partitions:
+            is_due = transaction.is_due
+            for topic_partition in transaction.partitions:
                 if topic_partition in appended:
                     appended[topic_partition].add(1, is_certain=is_certain and is_due)
             # It is completed only once each partition has its marker.
             is_completed = not any(
                 outcomes[topic_partition].is_offline
-                for topic_partition in topic_partitions
+                for topic_partition in transaction.partitions
                 if topic_partition in outcomes
             )
-            n_records = 1 if transaction.state in _PREPARED_STATES else 2
+            n_records = 1 if transaction.is_prepared else 2
             own_appended = appended[coordinator.topic_partition]
             if is_certain and is_due and not is_completed:
                 own_appended.add(n_records - 1, is_certain=True)
                 n_records = 1
             own_appended.add(n_records, is_certain=is_certain and is_due and is_completed)
 
-    def _read_transactions(self, replica: DiskReplica) -> list[FieldDict]:
+    def _read_transactions(self, replica: DiskReplica) -> list[UnfinishedTransaction]:
         """The unfinished transactions in a replica of a coordinator's partition, as its broker
         loads it; raises InputError."""
         if id(replica) in self._transactions_by_replica:
             return self._transactions_by_replica[id(replica)]
-        replay = create_replay(TRANSACTION_STATE_TOPIC)
+        loading = CoordinatorLoading(TRANSACTION_STATE_TOPIC)
         for log in () if replica.listing is None else replica.listing.logs:
             with open_checked_log(log, read_ahead=False) as opened_log:
                 for record in iter_records_and_findings(opened_log, self.decompression_limit):
                     if not isinstance(record, Finding) and record.offset < (
                         replica.predicted_log_end or 0
                     ):
-                        replay.apply_record(record)
-        rows = [
-            FieldDict(row)
-            for row_type, row in replay.iter_rows()
-            if row_type is TRANSACTIONAL_ID_ROW
-        ]
-        transactions = [row for row in rows if row.state in {*_PREPARED_STATES, _ONGOING}]
+                        loading.apply_record(record)
+        transactions = list(loading.unfinished_by_offset.values())
         self._transactions_by_replica[id(replica)] = transactions
         return transactions
-
-
-def _distinct(transaction_lists: Iterable[list[FieldDict]]) -> Iterator[FieldDict]:
-    """The transactions of all lists, each once."""
-    seen: list[FieldDict] = []
-    for transaction in (t for transactions in transaction_lists for t in transactions):
-        if transaction not in seen:
-            seen.append(transaction)
-            yield transaction

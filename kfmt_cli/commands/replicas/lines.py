@@ -19,7 +19,6 @@ from kfmt_cli.commands.replicas.offline_cluster import (
     PartitionComparison,
     is_controller,
 )
-from kfmt_cli.core.times import format_time
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.render.start_lines import step_lines
 from kfmt_cli.render.style import (
@@ -298,20 +297,4 @@ def _reassignment_lines(cluster: OfflineCluster) -> Iterator[str]:
 def _transaction_lines(cluster: OfflineCluster) -> Iterator[str]:
     """The transactions that a coordinator completes or aborts after a start, and their markers."""
     for transaction in cluster.unfinished_transactions:
-        partitions_text = ", ".join(
-            f"{entry['topic']}-{entry['partition']}" for entry in transaction.partitions
-        )
-        timeout_text = format_time(
-            transaction.transaction_start_timestamp_ms + transaction.transaction_timeout_ms
-        )
-        if transaction.state == "PrepareCommit":
-            end_text = "committed, as decided: a COMMIT marker"
-        elif transaction.state == "PrepareAbort":
-            end_text = "aborted, as decided: an ABORT marker"
-        elif transaction.timed_out:
-            end_text = f"aborted, as its timeout passed at {timeout_text}: an ABORT marker"
-        else:
-            end_text = f"aborted at {timeout_text}, unless its producer ends it before: a marker"
-        yield escape_unprintable(
-            f"  {transaction.transactional_id}: {end_text} in {partitions_text}"
-        )
+        yield escape_unprintable(f"  {transaction.describe_end()}")

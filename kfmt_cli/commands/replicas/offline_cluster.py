@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.metadata.cluster_image import ClusterImage, PartitionRegistration
+from kfmt_cli.broker.transactions.unfinished import UnfinishedTransaction
 from kfmt_cli.commands.replicas.branches import ReplicaBranches
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, TopicAndPartition
 from kfmt_cli.commands.replicas.start_orders import OutcomePredictor, PartitionOutcome, StartOrder
-from kfmt_cli.core.layout.field_dict import FieldDict
 
 
 @dataclass(slots=True)
@@ -85,8 +85,8 @@ class OfflineCluster:
     metadata_node: ClusterNode | None
     orders: list[StartOrder]
     evidence: list[str]
-    unfinished_transactions: list[FieldDict] = field(default_factory=list)
-    """Those of coordinators that may be elected, as rows of `state`."""
+    unfinished_transactions: list[UnfinishedTransaction] = field(default_factory=list)
+    """Those of coordinators that may be elected."""
 
     @property
     def cluster_image(self) -> ClusterImage | None:
