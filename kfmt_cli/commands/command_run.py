@@ -114,6 +114,28 @@ def _format_deletion(path: str) -> str:
     return f"{format_display_name(path)}: No such file or directory"
 
 
+_SNAPSHOT_ADVICE = (
+    "A start reads the newest snapshot of the metadata log, and no older one: kfmt check predicts "
+    "it, and names the steps."
+)
+
+
+def adapt_to_place(finding: Finding) -> Finding:
+    """The finding without what a broker does about one in a log segment, if it is in a snapshot of
+    the metadata log, or in bytes that are not on a disk."""
+    from kfmt_cli.disk.kinds import classify_name
+    from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
+
+    if finding.file in PASTED_NAMES:
+        advice = None
+    elif classify_name(Path(finding.file).name)[0] is KRAFT_SNAPSHOT_KIND:
+        advice = _SNAPSHOT_ADVICE
+    else:
+        return finding
+    code = replace(finding.code, after_crash=None, after_clean_shutdown=None, advice=advice)
+    return replace(finding, code=code)
+
+
 @dataclass(slots=True)
 class CommandRun:
     """One run of a command."""
@@ -198,11 +220,8 @@ class CommandRun:
                 self._write_finding(finding)
 
     def _write_finding(self, finding: Finding) -> None:
-        """Show a finding; without what a broker does about it if the bytes are not on its disk."""
-        if finding.file in PASTED_NAMES:
-            code = replace(finding.code, after_crash=None, after_clean_shutdown=None, advice=None)
-            finding = replace(finding, code=code)
-        self.sink.write_finding(finding)
+        """Show a finding."""
+        self.sink.write_finding(adapt_to_place(finding))
 
     def write_rows(
         self,

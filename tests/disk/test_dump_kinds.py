@@ -210,6 +210,19 @@ def test_a_snapshot_without_its_footer_is_not_whole(tmp_path: Path) -> None:
     assert kfmt("dump", partial_snapshot, "--json").code == 0
 
 
+@pytest.mark.parametrize("command", ["dump", "verify-crc", "check"])
+def test_findings_in_a_snapshot_say_nothing_of_a_segment(command: str, tmp_path: Path) -> None:
+    """Log recovery never touches it, and no consumer reads it."""
+    file = tmp_path / "__cluster_metadata-0" / SNAPSHOT.name
+    file.parent.mkdir()
+    file.write_bytes(bytes(604))
+    (finding,) = [
+        row for row in kfmt(command, file, "--json").of("finding") if row["code"] == "zero-tail"
+    ]
+    assert finding["after_crash"] is finding["after_clean_shutdown"] is None
+    assert finding["advice"].startswith("A start reads the newest snapshot of the metadata log")
+
+
 def test_marked_copies_are_shown_like_their_originals(tmp_path: Path) -> None:
     for suffix in (".deleted", ".cleaned", ".swap"):
         for kind in (".log", ".index", ".timeindex"):

@@ -12,7 +12,7 @@ from kfmt_cli.commands.check.directory_result import CHECK_RESULT, DirectoryChec
 from kfmt_cli.commands.check.plan.data_steps import SALVAGE_DELETED_COMMAND
 from kfmt_cli.commands.check.plan.plan import make_plan
 from kfmt_cli.commands.check.start_prediction import broker_start_row
-from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.command_run import CommandRun, adapt_to_place
 from kfmt_cli.disk.kinds import INDEX_KINDS
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import ExitCode
@@ -215,7 +215,9 @@ def _write_findings(
         for finding in result.findings:
             run.count_finding(finding)
             run.sink.write_finding(
-                _with_predicted_effect(finding, result, has_damaged_log, start_kinds)
+                _with_predicted_effect(
+                    adapt_to_place(finding), result, has_damaged_log, start_kinds
+                )
             )
         run.report_suppressed_findings(result.display_path, result.findings)
 
