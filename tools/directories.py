@@ -34,6 +34,8 @@ class Seen:
     it was not served."""
     left: Mapping[str, Sequence[str]]
     """The names in each log directory afterwards."""
+    sought: Mapping[str, frozenset[int]]
+    """The offsets of each topic that a consumer gets that seeks to the offsets to seek."""
 
 
 def run_on(
@@ -78,7 +80,11 @@ def run_on(
 
 
 def start_all(
-    base: Path, changes: Sequence[Change], topics: Sequence[str], version: str = VERSION
+    base: Path,
+    changes: Sequence[Change],
+    topics: Sequence[str],
+    version: str = VERSION,
+    seeks: Sequence[int] = (),
 ) -> list[Seen]:
     """Start a broker on copies of its directories, each with another change.
 
@@ -98,7 +104,7 @@ def start_all(
                 changes[i](copy)
                 plans.append((copy, {"topics": {}, "as_is": True}, topics))
             previous_strays = [_strays(copy) for copy, _, _ in plans]
-            rows = _run(plans, version)
+            rows = _run(plans, version, seeks=seeks)
             retried = []
             for i, row, (copy, _, _), known_strays in zip(
                 remaining, rows, plans, previous_strays, strict=True
@@ -118,6 +124,7 @@ def _run(
     plans: Sequence[tuple[Path, dict[str, Any], Sequence[str] | Mapping[str, Any]]],
     version: str,
     settings: Mapping[str, str] = DEFAULTS,
+    seeks: Sequence[int] = (),
 ) -> list[dict[str, Any]]:
     ports = free_ports(2 * len(plans))
     starts = []
@@ -131,7 +138,11 @@ def _run(
             "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
         }
-        probe: dict[str, Any] = {"isolations": ["read_uncommitted"], "seeks": [], "times": []}
+        probe: dict[str, Any] = {
+            "isolations": ["read_uncommitted"],
+            "seeks": list(seeks),
+            "times": [],
+        }
         probes = dict.fromkeys(topics, probe)
         all_settings = {**SERVER, **server, **settings}
         starts.append({**plan, "server": all_settings, "pause": 0, "probes": probes})
@@ -140,12 +151,15 @@ def _run(
 
 def _seen(row: Mapping[str, Any], parent: Path) -> Seen:
     topics: dict[str, tuple[int, int, Sequence[int]] | None] = {}
+    sought: dict[str, frozenset[int]] = {}
     for topic, observed in row["topics"].items():
         topics[topic] = None
         if "failed" not in observed:
             read = observed["reads"]["read_uncommitted"]
             topics[topic] = observed["log_start"], observed["log_end"], read["offsets"]
+            reads = [read, *observed["seeks"]]
+            sought[topic] = frozenset(offset for read in reads for offset in read["offsets"])
     names_by_directory = {
         path.name: sorted(child.name for child in path.iterdir()) for path in parent.iterdir()
     }
-    return Seen(row["up"], row["errors"], topics, names_by_directory)
+    return Seen(row["up"], row["errors"], topics, names_by_directory, sought)

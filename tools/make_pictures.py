@@ -1,6 +1,6 @@
-"""Create the pictures of the README from real runs: python -m tools.make_pictures [NAME…]
+"""Create the pictures of the documentation from real runs: python -m tools.make_pictures [NAME…]
 
-check.svg is a coloured terminal, browse.svg the browser, report.png the page in Chromium.
+check.svg and verdict.svg are coloured terminals, browse.svg the browser, report.png the page in Chromium.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tools.kafka import ROOT
 
 DIRECTORY = ROOT / "docs" / "pictures"
 COLUMNS = 110
+FIRST_LOG = f"{0:020}.log"
 CHECK_ARGUMENTS = ("check", "damaged_segments/flipped-bit-0")
 BROWSE_PATH = "damaged_segments"
 KEYS = ("n", "enter", "down", "enter", "down", "down", "down")
@@ -32,17 +33,45 @@ REPORT_PATHS = ("sample_segments/kafka-3.9.1-broker1",)
 WIDTH, HEIGHT = 1300, 1000
 
 
-def terminal_picture(arguments: Sequence[str] = CHECK_ARGUMENTS) -> bytes:
-    """A run of kfmt in colour, on a terminal with COLUMNS columns, as SVG."""
-    command = ["stty", "cols", str(COLUMNS)]
+def terminal_picture(
+    arguments: Sequence[str] = CHECK_ARGUMENTS,
+    directory: Path = ROOT,
+    columns: int = COLUMNS,
+    last_lines: int | None = None,
+) -> bytes:
+    """A run of kfmt in colour, on a terminal with some columns, as SVG. last_lines: how many lines
+    of the output are still on the screen, None for all."""
+    command = ["stty", "cols", str(columns)]
     shell_command = f"{' '.join(command)}; {sys.executable} -m kfmt_cli {' '.join(arguments)}"
     result = subprocess.run(
-        ["script", "-qec", shell_command, "/dev/null"], capture_output=True, cwd=ROOT, check=False
+        ["script", "-qec", shell_command, "/dev/null"],
+        capture_output=True,
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
     )
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
-    console.print(Text(f"$ kfmt {' '.join(arguments)}", style="bold"))
-    console.print(Text.from_ansi(result.stdout.decode().replace("\r\n", "\n")))
+    lines = result.stdout.decode().replace("\r\n", "\n").splitlines()
+    console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
+    if last_lines is None:
+        console.print(Text(f"$ kfmt {' '.join(arguments)}", style="bold"))
+    else:
+        lines = lines[-last_lines:]
+    console.print(Text.from_ansi("\n".join(lines)))
     return _without_fonts(console.export_svg(title="kfmt"))
+
+
+def verdict_picture() -> bytes:
+    """What is on a screen of 80 × 24 after `kfmt check` of a disk with two damages."""
+    with tempfile.TemporaryDirectory() as scratch:
+        disk = Path(scratch) / "data"
+        shutil.copytree(ROOT / "sample_segments/kafka-3.9.1-broker1", disk)
+        for path in (disk / "__cluster_metadata-0/quorum-state", disk / "codec-none-0" / FIRST_LOG):
+            path.chmod(0o644)
+        (disk / "__cluster_metadata-0/quorum-state").write_bytes(bytes(100))
+        log = disk / "codec-none-0" / FIRST_LOG
+        log.write_bytes(log.read_bytes()[:-1000])
+        columns, lines = 80, 24
+        return terminal_picture(("check", "data"), Path(scratch), columns, lines - 1)
 
 
 def browse_picture(
@@ -97,6 +126,7 @@ def _without_fonts(svg: str) -> bytes:
 
 PICTURES: dict[str, Callable[[], bytes]] = {
     "check.svg": terminal_picture,
+    "verdict.svg": verdict_picture,
     "browse.svg": browse_picture,
     "report.png": report_picture,
 }

@@ -13,6 +13,7 @@ from kfmt_cli.render.start_lines import NextStep, command_prices
 from kfmt_cli.render.style import Theme, escape_unprintable, format_count, format_range
 
 MAX_VERDICT_STEPS = 3  # with the lines before and after them, six
+CHECK_FIRST = "check again, before the broker starts"
 _LABEL_WIDTH = 12
 _MAX_LOSING_PARTITIONS = 4
 
@@ -40,6 +41,8 @@ def verdict_lines(
     if steps:
         more = len(commands) - MAX_VERDICT_STEPS
         last = "start the broker, and check again"
+        if any(_is_loaded_after(steps, start) for start in coming_starts):
+            last = CHECK_FIRST  # what its log loses is not known yet
         if more > 0:
             last = f"{format_count(more, 'more step')} above; then {last}"
         lines.append(("", f"{min(len(commands), MAX_VERDICT_STEPS) + 1}  {last}"))
@@ -114,6 +117,14 @@ def _is_not_loaded(start: PredictedStart) -> bool:
     name = _partition_name(start)
     is_directory = classify_name(name)[0] is UNKNOWN_KIND
     return not start.starts and is_directory and name != METADATA_LOG_NAME
+
+
+def _is_loaded_after(steps: Sequence[NextStep], start: PredictedStart) -> bool:
+    """Whether the next start does not load a partition's log, and will after the steps."""
+    if start.becomes is None:
+        return _is_not_loaded(start)
+    name = start.file.rstrip("/")
+    return any(name in (step.file.rstrip("/"), *step.mends) for step in steps)
 
 
 def _harmed(start: PredictedStart) -> OffsetIntervals:

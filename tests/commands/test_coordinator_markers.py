@@ -92,17 +92,11 @@ def test_check_notes_what_the_coordinator_ends(clock: list[int], tmp_path: Path)
         for row in kfmt("check", *directories, "--notes", "--json").of("finding")
         if row["code"] == "transaction-unfinished"
     ]
+    open_end = "as its timeout passed at 2026-11-29 01:19:17.971: an ABORT marker in u-0, a-0"
+    long_end = "unless its producer ends it before: a marker in a-0"
     assert [(row["severity"], row["offset"], row["message"]) for row in notes] == [
-        (
-            *("note", 6),
-            "open: aborted, as its timeout passed at 2026-11-29 01:19:17.971: an ABORT marker in "
-            "u-0, a-0",
-        ),
-        (
-            *("note", 8),
-            "long: aborted at 2026-11-29 01:28:58.071, unless its producer ends it before: a "
-            "marker in a-0",
-        ),
+        ("note", 6, f"open: aborted, {open_end}"),
+        ("note", 8, f"long: aborted at 2026-11-29 01:28:58.071, {long_end}"),
     ]
     log = tmp_path / "broker1/__transaction_state-0" / LOG
     data = bytearray(log.read_bytes())

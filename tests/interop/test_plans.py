@@ -3,12 +3,20 @@ partition is read."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.broken_partitions import ORDERS, sample
-from tests.support.directory_plans import BrokenDirectories, carry_out, generate, kinds
+from tests.support.directory_plans import (
+    BrokenDirectories,
+    carry_out,
+    generate,
+    generate_damaged,
+    kinds,
+    undamaged_offsets,
+)
 from tools import kafka
 from tools.directories import Seen, run_on, start_all
 
@@ -20,6 +28,8 @@ pytestmark = [
 ]
 TOPICS = ("victim", "bystander")
 N_OFFSETS = 1500
+# Downwards: a consumer that has met garbage gets the error again where it stands.
+SEEKS = range(N_OFFSETS - 20, -1, -20)
 VERSIONS = (kafka.VERSION, kafka.NEWEST)
 
 
@@ -69,3 +79,32 @@ def test_the_plan_for_several_changes_serves_everything(
     bases: tuple[str, dict[bool, Path]], seed: int
 ) -> None:
     assert not failures(bases, list(generate(seed, 50)))
+
+
+@pytest.mark.parametrize("seed", range(31, 33))
+def test_the_plan_for_damaged_logs_serves_what_is_undamaged(
+    bases: tuple[str, dict[bool, Path]], seed: int
+) -> None:
+    """Not less than what was left of the logs, once the salvaged copies are in place; a consumer
+    seeks past what is damaged."""
+    version, directories = bases
+    all_broken = list(generate_damaged(seed, 40))
+    lost = []
+    for is_double, base in directories.items():
+        selected = [broken for broken in all_broken if broken.is_double is is_double]
+        best: dict[int, set[int]] = {}
+
+        def mend_logs(path: Path, index: int, broken: BrokenDirectories) -> None:
+            broken.damage_logs(path)
+            best[index] = undamaged_offsets(path, sample(ORDERS))  # noqa: B023
+            broken.change(path)
+            carry_out(path, puts_salvaged_in_place=True)
+
+        changes = [partial(mend_logs, index=i, broken=b) for i, b in enumerate(selected)]
+        seen_starts = start_all(base, changes, TOPICS, version, SEEKS)
+        for i, (broken, seen) in enumerate(zip(selected, seen_starts, strict=True)):
+            missing = best[i] - seen.sought.get("victim", frozenset())
+            others = seen.sought.get("bystander", ())
+            if not seen.up or missing or len(others) != N_OFFSETS:
+                lost.append((broken.description, sorted(missing)[:3], len(others), seen.errors))
+    assert not lost, "\n".join(map(str, lost))

@@ -3,15 +3,21 @@ files at once, and a plan that is carried out as it is printed."""
 
 from __future__ import annotations
 
+import os
 import random
+import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
+from kfmt_cli.render.verdict_lines import CHECK_FIRST
 from tests.support.directory_cases import MARKER, STRAY, Case, Change, cases
+from tests.support.mutants import Mutant, swap_pages
 from tests.support.samples import Row, kfmt
+from tests.support.segments import positions
 
 VICTIM = "one/victim-0"
 # Changes after which no file on the disk has what is needed.
@@ -21,6 +27,7 @@ HOPELESS = {
     *("the metadata log cut by 40 bytes", "zeros after the metadata log"),
     *("the newest snapshot without its footer", "the newest snapshot cut"),
 }
+MAX_CHECKS = 5
 _NEW_NAMES = ("victim-0.bak", "victim-0-old", "victim-0~", "copy of victim-0", "victim", "x")
 
 
@@ -29,6 +36,8 @@ class BrokenDirectories:
     """Some changes of the same log directories."""
 
     changes: tuple[Case, ...]
+    n_log_damages: int = 0
+    """How many of them, the first, damage the logs of `victim-0`."""
 
     @property
     def description(self) -> str:
@@ -42,7 +51,15 @@ class BrokenDirectories:
 
     def change(self, path: Path) -> None:
         """Make the changes; one that the others have made impossible is left out."""
-        for case in self.changes:
+        self._make(path, self.changes[self.n_log_damages :])
+
+    def damage_logs(self, path: Path) -> None:
+        """Make the damages of the logs, which come first."""
+        self._make(path, self.changes[: self.n_log_damages])
+
+    @staticmethod
+    def _make(path: Path, changes: Iterable[Case]) -> None:
+        for case in changes:
             try:
                 case.change(path)
             except (OSError, AssertionError, IndexError, shutil.Error):
@@ -111,9 +128,25 @@ def _one_level_higher(path: Path) -> None:
     shutil.copy(path / "one/data/meta.properties", path / "one")  # as a container formats it
 
 
-def carry_out(path: Path) -> list[Row]:
+def carry_out(path: Path, *, puts_salvaged_in_place: bool = False) -> list[Row]:
     """Carry out the plan for the log directories `one` and `two` of a path; returns its steps. The
-    setting that a sentence asks for is made; steps that copy data to another place are left out."""
+    setting that a sentence asks for is made.
+
+    puts_salvaged_in_place: the copies of undamaged batches replace their partitions before the
+    start; otherwise steps that copy data to another place are left out.
+    """
+    all_steps: list[Row] = []
+    for _ in range(MAX_CHECKS):
+        directories = [name for name in ("one", "two") if (path / name).is_dir()]
+        says_to_check = CHECK_FIRST in kfmt("check", *directories, cwd=path).out
+        steps = _carry_out_once(path, puts_salvaged_in_place)
+        all_steps += steps
+        if not says_to_check or not steps:
+            break
+    return all_steps
+
+
+def _carry_out_once(path: Path, puts_salvaged_in_place: bool) -> list[Row]:
     directories = [name for name in ("one", "two") if (path / name).is_dir()]
     steps = kfmt("check", *directories, "--json", "--jobs", "1", cwd=path).of("next")
     assert [step["order"] for step in steps] == list(range(1, len(steps) + 1))
@@ -124,11 +157,106 @@ def carry_out(path: Path) -> list[Row]:
             (path / inner).rename(path / "inner")
             (path / "one").rename(path / "outer")
             (path / "inner").rename(path / "one")
-        elif command.startswith("kfmt ") and not command.endswith(" DST"):
-            kfmt(*command.split()[1:], cwd=path)
+        elif command.startswith("kfmt salvage ") and command.endswith(" DST"):
+            if puts_salvaged_in_place and "--deleted" not in command:
+                _replace_by_salvaged(path, shlex.split(command))
+        elif command.startswith("kfmt "):
+            kfmt(*shlex.split(command)[1:], cwd=path)
         elif not command.startswith(("#", "kfmt ")):
             subprocess.run(["bash", "-c", command], check=True, cwd=path)
     return steps
+
+
+def _replace_by_salvaged(path: Path, command: list[str]) -> None:
+    kfmt(*command[1:-1], "salvaged", cwd=path)
+    partition = path / command[-2]
+    partition.rename(path / f"damaged {partition.name}")
+    (path / "salvaged").rename(partition)
+
+
+# Damages of the logs
+
+
+def generate_damaged(seed: int, count: int) -> Iterator[BrokenDirectories]:
+    """One or two damages of the logs of `victim-0`, and up to two other changes."""
+    random_ = random.Random(seed)
+    all_kinds = kinds()
+    for _ in range(count):
+        damages = [
+            _log_damage(random_.choice(list(LOG_DAMAGES)), random_.random())
+            for _ in range(random_.randint(1, 2))
+        ]
+        others = random_.sample(all_kinds, random_.randint(0, 2))
+        yield BrokenDirectories((*damages, *others), n_log_damages=len(damages))
+
+
+def _log_damage(name: str, seed: float) -> Case:
+    def change(path: Path) -> None:
+        random_ = random.Random(seed)
+        log = random_.choice(sorted((path / VICTIM).glob("*.log")))
+        LOG_DAMAGES[name](log, random_)
+
+    return Case(f"{name} {seed:.6f}", change)
+
+
+def _flip_bit(log: Path, random_: random.Random) -> None:
+    data = bytearray(log.read_bytes())
+    data[random_.randrange(len(data))] ^= 1 << random_.randrange(8)
+    log.write_bytes(data)
+
+
+def _zero_page(log: Path, random_: random.Random) -> None:
+    data = bytearray(log.read_bytes())
+    start = random_.randrange(0, len(data), 512)
+    end = min(start + random_.choice((512, 4096)), len(data))
+    data[start:end] = bytes(end - start)
+    log.write_bytes(data)
+
+
+def _cut(log: Path, random_: random.Random) -> None:
+    os.truncate(log, random_.randrange(log.stat().st_size))
+
+
+def _append_garbage(log: Path, random_: random.Random) -> None:
+    log.write_bytes(log.read_bytes() + random_.randbytes(random_.randrange(1, 3000)))
+
+
+def _exchange_pages(log: Path, random_: random.Random) -> None:
+    mutant = Mutant.of(log.read_bytes())
+    swap_pages(mutant, random_)
+    log.write_bytes(mutant.data)
+
+
+def _delete_segment(log: Path, _: random.Random) -> None:
+    for file in log.parent.glob(f"{log.stem}.*"):
+        file.unlink()
+
+
+LOG_DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
+    "a flipped bit": _flip_bit,
+    "a page of zeros": _zero_page,
+    "a log cut": _cut,
+    "garbage after a log": _append_garbage,
+    "pages exchanged": _exchange_pages,
+    "no segment": _delete_segment,
+}
+
+
+def undamaged_offsets(path: Path, original: Mapping[str, bytes]) -> set[int]:
+    """The offsets of the batches of the victim's original logs whose bytes are still in its logs.
+
+    original: the contents of its files, by name. Each log is without gaps.
+    """
+    logs = [log.read_bytes() for log in (path / VICTIM).glob("*.log")]
+    offsets: set[int] = set()
+    for name, data in original.items():
+        for start, end in pairwise(positions(data)) if name.endswith(".log") else ():
+            batch = data[start:end]
+            if any(batch in log for log in logs):
+                base_offset = int.from_bytes(batch[:8], "big")
+                last_delta = int.from_bytes(batch[23:27], "big")
+                offsets.update(range(base_offset, base_offset + last_delta + 1))
+    return offsets
 
 
 def is_marked_clean(path: Path) -> bool:
