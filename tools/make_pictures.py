@@ -1,6 +1,7 @@
 """Create the pictures of the documentation from real runs: python -m tools.make_pictures [NAME…]
 
-check.svg and verdict.svg are coloured terminals, browse.svg the browser, report.png the page in Chromium.
+check.svg and verdict.svg are coloured terminals, browse.svg the browser, report.png the page in
+Chromium.
 """
 
 from __future__ import annotations

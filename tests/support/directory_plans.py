@@ -150,6 +150,7 @@ def _carry_out_once(path: Path, puts_salvaged_in_place: bool) -> list[Row]:
     directories = [name for name in ("one", "two") if (path / name).is_dir()]
     steps = kfmt("check", *directories, "--json", "--jobs", "1", cwd=path).of("next")
     assert [step["order"] for step in steps] == list(range(1, len(steps) + 1))
+    salvaged_by_partition: dict[Path, Path] = {}
     for step in steps:
         command = step["command"]
         if command.startswith("# set log.dirs="):
@@ -159,19 +160,19 @@ def _carry_out_once(path: Path, puts_salvaged_in_place: bool) -> list[Row]:
             (path / "inner").rename(path / "one")
         elif command.startswith("kfmt salvage ") and command.endswith(" DST"):
             if puts_salvaged_in_place and "--deleted" not in command:
-                _replace_by_salvaged(path, shlex.split(command))
+                salvaged = path / f"salvaged {step['order']}"
+                words = shlex.split(command)[1:-1]
+                kfmt(*words, salvaged.name, cwd=path)
+                (partition,) = (word for word in words[1:] if not word.startswith("--"))
+                salvaged_by_partition[path / partition] = salvaged
         elif command.startswith("kfmt "):
             kfmt(*shlex.split(command)[1:], cwd=path)
         elif not command.startswith(("#", "kfmt ")):
             subprocess.run(["bash", "-c", command], check=True, cwd=path)
+    for place, copy in salvaged_by_partition.items():
+        place.rename(path / f"damaged {copy.name}")
+        copy.rename(place)
     return steps
-
-
-def _replace_by_salvaged(path: Path, command: list[str]) -> None:
-    kfmt(*command[1:-1], "salvaged", cwd=path)
-    partition = path / command[-2]
-    partition.rename(path / f"damaged {partition.name}")
-    (path / "salvaged").rename(partition)
 
 
 # Damages of the logs
