@@ -25,7 +25,7 @@ COORDINATOR = ("__transaction_state", 0)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The time, in milliseconds."""
     now = [OPEN_UNTIL_MS + 1000]
-    monkeypatch.setattr("kfmt_cli.broker.transactions.unfinished.now_ms", lambda: now[0])
+    monkeypatch.setattr("kfmt_cli.broker.state.unfinished_transactions.now_ms", lambda: now[0])
     return now
 
 

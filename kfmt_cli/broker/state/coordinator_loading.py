@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kfmt_cli.broker.state.group_loading import LoadedGroups, find_group_rules
-from kfmt_cli.broker.transactions.unfinished import TRANSACTION_STATES, UnfinishedTransaction
+from kfmt_cli.broker.state.unfinished_transactions import TRANSACTION_STATES, UnfinishedTransaction
 from kfmt_cli.broker.version import KAFKA_VERSIONS, KafkaVersion
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.log.record_stream import StreamedRecord

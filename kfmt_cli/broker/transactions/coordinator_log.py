@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.metadata.meta_properties import read_meta_properties
-from kfmt_cli.broker.transactions.unfinished import TRANSACTION_STATES
+from kfmt_cli.broker.state.unfinished_transactions import TRANSACTION_STATES
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.source import STDIN_PATH

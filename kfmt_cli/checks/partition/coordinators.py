@@ -10,7 +10,7 @@ from kfmt_cli.broker.state.coordinator_loading import (
     CoordinatorFailure,
     CoordinatorLoading,
 )
-from kfmt_cli.broker.transactions.unfinished import UnfinishedTransaction
+from kfmt_cli.broker.state.unfinished_transactions import UnfinishedTransaction
 from kfmt_cli.broker.version import (
     DEFAULT_PREDICTED_VERSION,
     LAST_ZOOKEEPER_VERSION,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from kfmt_cli.broker.state.coordinator_loading import CoordinatorLoading
+from kfmt_cli.broker.state.unfinished_transactions import UnfinishedTransaction
 from kfmt_cli.broker.transactions.coordinator_log import TRANSACTION_STATE_TOPIC
-from kfmt_cli.broker.transactions.unfinished import UnfinishedTransaction
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.replicas.nodes import DiskReplica, TopicAndPartition
 from kfmt_cli.commands.replicas.offline_cluster import PartitionComparison

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.metadata.cluster_image import ClusterImage, PartitionRegistration
-from kfmt_cli.broker.transactions.unfinished import UnfinishedTransaction
+from kfmt_cli.broker.state.unfinished_transactions import UnfinishedTransaction
 from kfmt_cli.commands.replicas.branches import ReplicaBranches
 from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, TopicAndPartition
 from kfmt_cli.commands.replicas.start_orders import OutcomePredictor, PartitionOutcome, StartOrder
