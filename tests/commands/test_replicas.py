@@ -21,15 +21,17 @@ from kfmt_cli.broker.metadata.cluster_image import (
     PartitionRegistration,
 )
 from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
 from kfmt_cli.commands.replicas import command as replicas_command
 from kfmt_cli.commands.replicas.branches import ReplicaBranch, ReplicaBranches
 from kfmt_cli.commands.replicas.evidence import find_evidence
-from kfmt_cli.commands.replicas.nodes import DiskReplica
+from kfmt_cli.commands.replicas.nodes import DiskReplica, _find_damaged_offsets
 from kfmt_cli.commands.replicas.start_orders import (
     OutcomePredictor,
     PartitionOutcome,
     StartOrder,
 )
+from kfmt_cli.disk.directory_listing import list_directory
 from kfmt_cli.errors import InputError
 from tests.support.dead_clusters import LOG, flip
 from tests.support.failing_disk import make_unreadable
@@ -471,3 +473,17 @@ def test_the_end_of_a_log_that_cannot_be_read_is_no_sign_of_loss(
     assert result.code == 3
     assert "it has lost offsets" not in result.out
     assert re.search(r"a-0 +1 +1,2,3 +100→30 ✗ +\? ", result.out)
+
+
+def test_a_log_that_a_cleaner_replaced_is_not_damaged(tmp_path: Path) -> None:
+    """The cleaner removes a log and puts another in its place: it is there again, and was not
+    read."""
+    partition = shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", tmp_path / "orders-0")
+    listing = list_directory(str(partition))
+    unread = DirectoryCheckResult(listing.name, listing.path, listing)
+    assert _find_damaged_offsets(listing, unread, []) == [(0, 1440)]
+    for log in listing.logs:
+        content = Path(log.path).read_bytes()
+        Path(log.path).unlink()
+        Path(log.path).write_bytes(content)
+    assert _find_damaged_offsets(listing, unread, []) == []

@@ -170,8 +170,10 @@ def _carry_out_once(path: Path, puts_salvaged_in_place: bool) -> list[Row]:
         elif not command.startswith(("#", "kfmt ")):
             subprocess.run(["bash", "-c", command], check=True, cwd=path)
     for place, copy in salvaged_by_partition.items():
-        place.rename(path / f"damaged {copy.name}")
-        copy.rename(place)
+        # A later step may have given its directory, or that of its log directory, another name.
+        (current,) = {place, path / "one/victim-0", path / "two/victim-0"} & set(path.rglob("*-0"))
+        current.rename(path / f"damaged {copy.name}")
+        copy.rename(current)
     return steps
 
 
