@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals, count_offsets
 from kfmt_cli.broker.start.checkpoints import METADATA_LOG_NAME
-from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, NextStart, PredictedStart
+from kfmt_cli.broker.start.outcome import (
+    AFTER_CLEAN_SHUTDOWN,
+    OFFLINE,
+    UNSERVED,
+    NextStart,
+    PredictedStart,
+)
 from kfmt_cli.broker.version import format_predicted_versions
 from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
 from kfmt_cli.render.start_lines import NextStep, command_prices
@@ -124,7 +130,9 @@ def _is_loaded_after(steps: Sequence[NextStep], start: PredictedStart) -> bool:
     if start.becomes is None:
         return _is_not_loaded(start)
     name = start.file.rstrip("/")
-    return any(name in (step.file.rstrip("/"), *step.mends) for step in steps)
+    return start.becomes in (OFFLINE, UNSERVED) or any(
+        name in (step.file.rstrip("/"), *step.mends) for step in steps
+    )
 
 
 def _harmed(start: PredictedStart) -> OffsetIntervals:

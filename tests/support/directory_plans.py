@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from kfmt_cli.render.verdict_lines import CHECK_FIRST
@@ -248,18 +248,32 @@ LOG_DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
 def undamaged_offsets(path: Path, original: Mapping[str, bytes]) -> set[int]:
     """The offsets of the batches of the victim's original logs whose bytes are still in its logs.
 
-    original: the contents of its files, by name. Each log is without gaps.
+    original: the contents of its files, by name.
     """
     logs = [log.read_bytes() for log in (path / VICTIM).glob("*.log")]
-    offsets: set[int] = set()
-    for name, data in original.items():
-        for start, end in pairwise(positions(data)) if name.endswith(".log") else ():
-            batch = data[start:end]
-            if any(batch in log for log in logs):
-                base_offset = int.from_bytes(batch[:8], "big")
-                last_delta = int.from_bytes(batch[23:27], "big")
-                offsets.update(range(base_offset, base_offset + last_delta + 1))
-    return offsets
+    batches = (
+        batch
+        for name, data in original.items()
+        if name.endswith(".log")
+        for batch in _batches(data)
+        if any(batch in log for log in logs)
+    )
+    return set(chain.from_iterable(map(_offsets, batches)))
+
+
+def set_aside_offsets(path: Path) -> set[int]:
+    """The offsets of the batches that `salvage` set aside, as their place contradicts others'."""
+    logs = (log.read_bytes() for log in path.rglob("contradicting/**/*.log"))
+    return set(chain.from_iterable(_offsets(batch) for log in logs for batch in _batches(log)))
+
+
+def _batches(log: bytes) -> Iterator[bytes]:
+    return (log[start:end] for start, end in pairwise(positions(log)))
+
+
+def _offsets(batch: bytes) -> range:
+    base_offset = int.from_bytes(batch[:8], "big")
+    return range(base_offset, base_offset + int.from_bytes(batch[23:27], "big") + 1)
 
 
 def is_marked_clean(path: Path) -> bool:
