@@ -15,10 +15,10 @@ from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.replica_selection import (
+    DirectoryIdentities,
     ReplicaFiles,
     ReplicaSelection,
     TopicAndPartition,
-    find_directory_identity,
 )
 from kfmt_cli.log.selection.selection import Selection
 
@@ -70,6 +70,7 @@ def select_log_replicas(
     """Select the logs from which each record is read once; all logs if `all_replicas`."""
     logs_by_directory: dict[TopicAndPartition, dict[str, list[InputFile]]]
     logs_by_directory = defaultdict(lambda: defaultdict(list))
+    directory_identities = DirectoryIdentities()
     for log in () if all_replicas else logs:
         topic, partition = file_topic_partition(log.path)
         if (
@@ -78,8 +79,8 @@ def select_log_replicas(
             and log.kind is LOG_KIND
             and log.base_offset is not None
         ):
-            directory_identity = find_directory_identity(log.path)
-            logs_by_directory[topic, partition][directory_identity].append(log)
+            identity = directory_identities.find_identity(log.path)
+            logs_by_directory[topic, partition][identity].append(log)
     replicas_by_partition = [
         (
             topic_partition,

@@ -67,9 +67,18 @@ class ReplicaSelection:
             )
 
 
-def find_directory_identity(log_path: str) -> str:
-    """A text that is the same for all logs of a directory, whatever paths lead to it; for a log
-    assembled from tiered storage, the directory of its object."""
-    if is_tiered(log_path):
-        return path_identity(log_path).rpartition("/")[0]
-    return path_identity(log_path.rpartition("/")[0] or "/")
+class DirectoryIdentities:
+    """The directories of logs, each looked up once."""
+
+    def __init__(self) -> None:
+        self._identity_by_path: dict[str, str] = {}
+
+    def find_identity(self, log_path: str) -> str:
+        """A text that is the same for all logs of a directory, whatever paths lead to it; for a log
+        assembled from tiered storage, the directory of its object."""
+        if is_tiered(log_path):
+            return path_identity(log_path).rpartition("/")[0]
+        directory = log_path.rpartition("/")[0] or "/"
+        if directory not in self._identity_by_path:
+            self._identity_by_path[directory] = path_identity(directory)
+        return self._identity_by_path[directory]

@@ -39,10 +39,10 @@ from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.processes import map_in_processes, useful_process_count
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.replica_selection import (
+    DirectoryIdentities,
     ReplicaFiles,
     ReplicaSelection,
     TopicAndPartition,
-    find_directory_identity,
 )
 from kfmt_cli.render.style import format_count
 
@@ -167,6 +167,7 @@ def _find_replicated_partitions(
     """The partitions that have logs in several directories, or in tiered storage too."""
     logs_by_partition: dict[TopicAndPartition, dict[str | None, list[FileSplit]]]
     logs_by_partition = defaultdict(lambda: defaultdict(list))
+    directory_identities = DirectoryIdentities()
     for split in splits:
         topic, partition = split.topic_partition
         if (
@@ -176,7 +177,9 @@ def _find_replicated_partitions(
             and (not split.is_tiered or split.path in tiered_contents)
         ):
             replica_key = (
-                find_topic_id(split) if split.is_tiered else find_directory_identity(split.path)
+                find_topic_id(split)
+                if split.is_tiered
+                else directory_identities.find_identity(split.path)
             )
             logs_by_partition[topic, partition][replica_key].append(split)
     for topic_partition, logs_by_replica in logs_by_partition.items():

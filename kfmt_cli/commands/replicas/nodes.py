@@ -332,10 +332,10 @@ def _find_damaged_offsets(
     damaged_intervals = [
         interval
         for log, interval in zip(logs, zip(base_offsets, last_offsets, strict=True), strict=True)
-        # A running broker deleted a log that no longer exists, or is not the one that was listed.
+        # A running broker deleted a log that no longer exists, or put another in its place.
         if interval[0] not in read_base_offsets
         and path_exists(log.path)
-        and not directory_listing.seen_at.has_changed(log.path)
+        and not directory_listing.seen_at.has_changed(directory_listing.path)
     ]
     sorted_base_offsets = sorted(check_result.offset_intervals)
     next_base_offset_by_base = (
