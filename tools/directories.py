@@ -160,6 +160,8 @@ def _seen(row: Mapping[str, Any], parent: Path) -> Seen:
             reads = [read, *observed["seeks"]]
             sought[topic] = frozenset(offset for read in reads for offset in read["offsets"])
     names_by_directory = {
-        path.name: sorted(child.name for child in path.iterdir()) for path in parent.iterdir()
+        path.name: sorted(child.name for child in path.iterdir())
+        for path in parent.iterdir()
+        if path.is_dir()
     }
     return Seen(row["up"], row["errors"], topics, names_by_directory, sought)
