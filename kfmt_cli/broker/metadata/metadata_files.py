@@ -52,10 +52,7 @@ def iter_metadata_problems(
     if snapshot_problem is not None:
         yield directory.name, f"{directory.name}: {snapshot_problem}"
     newest_snapshots = metadata_snapshots(directory)[-1:]
-    for snapshot_name, problem in iter_file_problems(
-        newest_snapshots, _find_snapshot_problem, read_errors
-    ):
-        yield snapshot_name, f"{snapshot_name}: {problem}"
+    yield from iter_file_problems(newest_snapshots, _find_snapshot_problem, read_errors)
 
 
 def iter_file_errors(
@@ -116,7 +113,7 @@ def _find_snapshot_problem(file: InputFile) -> str | None:
     is_first_batch = True
     with closing(LogBytes(file.path, file.name)) as log:
         for batch in iter_stored_batches(log, 0, log.size):
-            location = f"byte {batch.position}"
+            location = f"{file.name} byte {batch.position}"
             if not 0 <= batch.magic <= 2:
                 return f"{location}: magic {batch.magic}"
             if not is_batch_valid(log, batch):
@@ -129,7 +126,7 @@ def _find_snapshot_problem(file: InputFile) -> str | None:
             if read_delivered_offsets(log, batch).fault is not ConsumerFault.NONE:
                 return f"{location}: a batch cannot be decoded"
             is_first_batch = False
-    return "no batch in it" if is_first_batch else None
+    return f"{file.name}: no batch in it" if is_first_batch else None
 
 
 def find_bootstrap_problem(file: InputFile) -> str | None:
