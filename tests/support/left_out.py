@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -30,7 +31,8 @@ def mark_long(items: Sequence[pytest.Item]) -> None:
 def select_share(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep only the share of the long tests that `KFMT_LONG_SHARE` names.
 
-    2/4 is every fourth long test of each file, from the third on; all shares are all tests.
+    2/4 is every fourth long test of each file; the first one depends on the file's name, so that
+    shares take about as long. All shares are all tests.
     """
     share = os.environ.get("KFMT_LONG_SHARE")
     if not share:
@@ -41,7 +43,9 @@ def select_share(config: pytest.Config, items: list[pytest.Item]) -> None:
     deselected: list[pytest.Item] = []
     for item in items:
         is_long = any(map(item.get_closest_marker, LONG))
-        is_selected = not is_long or n_long_by_path[item.path] % n_shares == index % n_shares
+        first_share = crc32(item.path.name.encode())
+        test_share = (first_share + n_long_by_path[item.path]) % n_shares
+        is_selected = not is_long or test_share == index % n_shares
         n_long_by_path[item.path] += is_long
         (selected if is_selected else deselected).append(item)
     config.hook.pytest_deselected(items=deselected)
