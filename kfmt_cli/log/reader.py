@@ -315,4 +315,4 @@ class LogReader:
         if is_legacy.any():
             set_offsets = last_offsets[is_legacy & (batches.compression != 0)]
             if len(set_offsets):
-                self._message_set_offset = int(set_offsets[-1])
+                self._message_set_offset = max(int(set_offsets[-1]), 0)
