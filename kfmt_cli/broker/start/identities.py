@@ -19,6 +19,7 @@ from kfmt_cli.broker.log_reading.offset_intervals import count_offsets, subtract
 from kfmt_cli.broker.log_reading.stored_batches import StartError
 from kfmt_cli.broker.metadata.cluster_image import ClusterImage
 from kfmt_cli.broker.metadata.meta_properties import read_topic_id
+from kfmt_cli.broker.metadata.metadata_files import METADATA_TOPIC_ID
 from kfmt_cli.broker.metadata.opened_log import find_log_start_offset
 from kfmt_cli.broker.start.brokers import BrokerDirectories
 from kfmt_cli.broker.start.checkpoints import (
@@ -36,9 +37,11 @@ from kfmt_cli.disk.file_access import read_bytes_at
 from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_marker_suffix
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.errors import InputError
+from kfmt_cli.topics import CLUSTER_METADATA
 
 _MAX_SEARCHED_BYTES = 256 << 20
 TopicPartition = tuple[str, int]
+METADATA_LOG_PARTITION = (CLUSTER_METADATA, 0)
 # Those, and names of files that may be directories (`unusable_files`).
 _OTHER_NAMES = (
     IGNORED_DIRECTORIES
@@ -181,6 +184,7 @@ class BrokerIdentities:
             if self._is_id_damaged(identity):
                 identity.topic_id = None
         steps = (
+            self._resolve_metadata_log,
             self._resolve_by_both,
             self._resolve_by_id,
             self._resolve_by_name,
@@ -205,6 +209,14 @@ class BrokerIdentities:
             and not identity.suffix
             and not self._was_topic(topic_id)
         )
+
+    def _resolve_metadata_log(self, identity: DirectoryIdentity) -> None:
+        """The metadata log under another name, if no directory has its name."""
+        if identity.topic_id == format_uuid(METADATA_TOPIC_ID) and not (
+            METADATA_LOG_PARTITION in self._owners_by_partition
+            or any(directory.has_metadata_log for directory in self.broker.directories)
+        ):
+            self._claim(identity, METADATA_LOG_PARTITION, Situation.MISNAMED)
 
     def _resolve_by_both(self, identity: DirectoryIdentity) -> None:
         """A directory whose name and id agree; without a metadata log, whose name is valid."""
