@@ -73,4 +73,8 @@ def __getattr__(name: str) -> object:
 
             function: object = getattr(import_module(module_name), name)
             return function
+    if name == "errors":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.errors")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -65,8 +65,14 @@ class LazyCommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         command_name = args[0]
         if command_name not in (*MODULE_BY_COMMAND, HELP_COMMAND) and command_name[:1] != "-":
-            from kfmt_cli.cli.first_guesses import FIRST_GUESSES
+            from pathlib import Path
 
+            from kfmt_cli.cli.first_guesses import FIRST_GUESSES, path_hint
+
+            path = Path(command_name)
+            if path.exists():
+                hint = path_hint(command_name, path.is_dir())
+                ctx.fail(f"{command_name!r} is a path, not a command: {hint}")
             if hint := FIRST_GUESSES.get(command_name.lower()):
                 ctx.fail(f"no such command: {command_name!r}; {hint}")
             question = unknown_name_question(command_name, MODULE_BY_COMMAND)

@@ -1,4 +1,4 @@
-"""The commands that people guess, and the kfmt command that does what they want."""
+"""The commands and options that people guess, and what does what they want."""
 
 from __future__ import annotations
 
@@ -59,3 +59,18 @@ FIRST_GUESSES = {
     "deleted": "kfmt salvage DIR DST --deleted brings back deleted data",
     "timestamp": _FIND,
 }
+OPTION_GUESSES = {
+    "--files": "name the path without an option",  # of kafka-dump-log
+    **dict.fromkeys(("--print-data-log", "--deep-iteration"), "kfmt dump FILE --records"),
+    "--csv": "--format csv",
+    **dict.fromkeys(
+        ("--partition", "--partitions"), "name the partition's directory: DIR/TOPIC-PARTITION"
+    ),
+}
+
+
+def path_hint(path: str, is_directory: bool) -> str:
+    """What to do with a path in the place of a command."""
+    if is_directory:
+        return f"kfmt check {path}, or kfmt stat {path}"
+    return f"kfmt dump {path}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from kfmt_cli.core.source import Source
+from kfmt_cli.core.source import STDIN_PATH, Source
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds import UNKNOWN_KIND, is_transient_file
 from kfmt_cli.disk.kinds.foreign import (
@@ -50,6 +50,9 @@ class OpenLog:
         return self.size is not None and self.size > MIN_LARGE_LOG_BYTES
 
 
+_EMPTY_FILE_REASON = "empty, and not named like a log segment"
+
+
 @contextmanager
 def open_log(
     file: InputFile, read_ahead: bool, wrap_source: SourceWrapper = unwrapped_source
@@ -62,8 +65,10 @@ def open_log(
     require_log(file)
     with closing(wrap_source(file, open_source(file.path, file.name))) as source:
         first_bytes = source.read_block(0, MAX_SIGNATURE_BYTES, 1)
-        if not first_bytes and source.size is not None and file.kind is UNKNOWN_KIND:
-            raise InputError(f"{file.name}: empty, and not named like a log segment")
+        if not first_bytes and file.kind is UNKNOWN_KIND:
+            is_stream = file.path == STDIN_PATH
+            reason = "standard input is empty" if is_stream else _EMPTY_FILE_REASON
+            raise InputError(f"{file.name}: {reason}")
         base_offset = file.base_offset if file.kind is LOG_KIND else None
         reader = LogReader(source, base_offset, read_ahead)
         blocks = _require_kafka_blocks(file, reader, first_bytes)

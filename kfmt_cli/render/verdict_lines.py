@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kfmt_cli.broker.log_reading.offset_intervals import OffsetIntervals, count_offsets
 from kfmt_cli.broker.start.checkpoints import METADATA_LOG_NAME
@@ -24,6 +25,24 @@ _LABEL_WIDTH = 12
 _MAX_LOSING_PARTITIONS = 4
 
 
+@dataclass(frozen=True, slots=True)
+class KnownLosses:
+    """What is gone, whatever the next start does."""
+
+    n_missing_partitions: int = 0
+    """Number of partitions of the broker alone without a directory."""
+    has_lost_offsets: bool = False
+    """Whether other files prove that logs lack offsets."""
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything is gone."""
+        return self.has_lost_offsets or self.n_missing_partitions > 0
+
+
+NO_LOSSES = KnownLosses()
+
+
 def verdict_lines(
     next_starts: Sequence[NextStart],
     starts: Sequence[PredictedStart],
@@ -31,16 +50,18 @@ def verdict_lines(
     theme: Theme,
     width: int | None,
     n_unread: int = 0,
+    losses: KnownLosses = NO_LOSSES,
 ) -> list[str]:
     """The lines, each shortened to the width.
 
     next_starts: the next start of each log directory. starts: the predicted starts on partitions
-    and files. steps: the plan. n_unread: number of inputs that could not be read.
+    and files. steps: the plan. n_unread: number of inputs that could not be read. losses: what is
+    gone before the start.
     """
     kinds = {next_start.after for next_start in next_starts}
     coming_starts = [start for start in starts if start.after in kinds]
     lines = [("NEXT START", _start_text(next_starts, coming_starts, n_unread))]
-    lines.append(("after that", _loss_text(coming_starts)))
+    lines.append(("after that", _loss_text(coming_starts, losses)))
     commands = list(command_prices(steps))
     for number, command in enumerate(commands[:MAX_VERDICT_STEPS], 1):
         lines.append(("do" if number == 1 else "", f"{number}  {_shorten_middle(command, width)}"))
@@ -82,7 +103,7 @@ def _start_text(
     return f"the broker starts and {recovery_text} ({versions})"
 
 
-def _loss_text(coming_starts: Sequence[PredictedStart]) -> str:
+def _loss_text(coming_starts: Sequence[PredictedStart], losses: KnownLosses) -> str:
     """What consumers no longer get after the start, by partition."""
     unserved = [start for start in coming_starts if start.becomes is not None]
     losing = [start for start in coming_starts if start.loses_data and start.becomes is None]
@@ -112,10 +133,14 @@ def _loss_text(coming_starts: Sequence[PredictedStart]) -> str:
     not_loaded = list(dict.fromkeys(map(_partition_name, filter(_is_not_loaded, coming_starts))))
     if not_loaded:
         names = ", ".join(not_loaded[:_MAX_LOSING_PARTITIONS])
-        texts.append(f"not known before the steps are done: losses in {names}")
+        texts.append(f"not known before the steps are done: what {names} loses")
     elif any(not start.starts for start in coming_starts):
         texts = texts or ["once the steps are done, nothing more is lost"]
-    return "; ".join(texts) or "nothing is lost"
+    texts = texts or ["nothing more is lost" if losses.has_any else "nothing is lost"]
+    if losses.n_missing_partitions:
+        count = format_count(losses.n_missing_partitions, "partition")
+        texts.append(f"{count} without a directory")
+    return "; ".join(texts)
 
 
 def _is_not_loaded(start: PredictedStart) -> bool:

@@ -175,7 +175,7 @@ def test_no_loss_is_ruled_out_in_a_log_that_the_broker_does_not_load(tmp_path: P
         lines = kfmt("check", "one", cwd=tmp_path).out.splitlines()
         return next(line for line in lines if line.startswith("after that"))
 
-    assert "not known before the steps are done: losses in codec-gzip-0" in verdict()
+    assert "not known before the steps are done: what codec-gzip-0 loses" in verdict()
     epochs.unlink()
     assert "codec-gzip-0 1100–1199" in verdict()
 
@@ -210,3 +210,29 @@ def test_a_version_that_does_not_know_the_levels_is_replaced_not_the_metadata_lo
     assert step["command"] == "# use Kafka 4.4 for this disk"
     assert step["price"].startswith("metadata.version has level 33")
     assert not kfmt("check", directory, "--kafka-version", "4.4", "--json").of("next")
+
+
+@pytest.mark.parametrize(
+    "name", ["cluster_metadata", "cluster_metadata-0", "__cluster_metadata-0.bak"]
+)
+def test_the_metadata_log_gets_its_name_back(name: str, tmp_path: Path) -> None:
+    make_base(tmp_path)
+    (tmp_path / "one/__cluster_metadata-0").rename(tmp_path / "one" / name)
+    (step,) = kfmt("check", "one", "--json", cwd=tmp_path).of("next")
+    assert step["command"] == f"mv one/{name} one/__cluster_metadata-0"
+
+
+def test_what_is_gone_before_the_start_is_in_the_verdict(tmp_path: Path) -> None:
+    make_base(tmp_path)
+    verdict = kfmt("check", "one", cwd=tmp_path).out.splitlines()[-1]
+    assert verdict == "after that  nothing more is lost; 21 partitions without a directory"
+
+
+def test_a_deleted_copy_of_a_log_brings_nothing_back(tmp_path: Path) -> None:
+    make_base(tmp_path)
+    log = tmp_path / "one/codec-gzip-0" / f"{0:020}.log"
+    shutil.copy(log, f"{log}.deleted")
+    assert not kfmt("check", "one", "--json", cwd=tmp_path).of("next")
+    log.unlink()
+    (step,) = kfmt("check", "one", "--json", cwd=tmp_path).of("next")
+    assert step["command"] == "kfmt salvage --deleted one/codec-gzip-0 DST"

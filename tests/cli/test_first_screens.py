@@ -121,6 +121,10 @@ def test_guesses_are_no_commands_and_name_commands() -> None:
     [
         (("dump", "--recods"), "no such option: --recods; did you mean --records?"),
         (("dump", "--follow"), "no such option: --follow; cat has it"),
+        (("dump", "--from"), "no such option: --from; did you mean --from-offset or --from-time?"),
+        (("state", "--groups"), "no such option: --groups; did you mean --group?"),
+        (("dump", "--files", "x"), "no such option: --files; name the path without an option"),
+        ((".",), "'.' is a path, not a command: kfmt check ., or kfmt stat ."),
         (("dump", "--columns", "offset"), "; did you mean offsets?"),
         (("check", "--only", "crc-mismach"), "did you mean crc-mismatch"),
         (("explain", "crc"), "did you mean crc-mismatch, inner-crc-mismatch"),

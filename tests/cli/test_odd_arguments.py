@@ -145,3 +145,9 @@ def test_python_takes_one_text_and_times() -> None:
             kfmt_cli.read_file(paths)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="is a directory"):
         kfmt_cli.read_file(PARTITION)
+
+
+@pytest.mark.parametrize("command", ["verify-crc", "dump", "stat", "cat"])
+def test_an_empty_standard_input_is_no_healthy_log(command: str) -> None:
+    done = kfmt(command, "-", stdin=b"")
+    assert (done.code, done.err) == (3, "kfmt: -: standard input is empty\n")

@@ -155,3 +155,8 @@ def test_a_second_call_sees_what_has_changed_on_the_disk(tmp_path: Path) -> None
     assert policy_source() == "Kafka's default"
     shutil.copytree(broker / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
     assert policy_source() == "metadata log"
+
+
+def test_the_errors_are_there_before_the_first_call() -> None:
+    code = "import kfmt_cli; kfmt_cli.errors.InputError; kfmt_cli.errors.UsageError"
+    subprocess.run([sys.executable, "-c", code], check=True)

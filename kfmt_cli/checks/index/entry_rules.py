@@ -79,6 +79,8 @@ class IndexEntries:
     @property
     def segment_offsets_text(self) -> str:
         """The offsets of the segment."""
+        if self.last_offset < self.base_offset:
+            return "no offset"
         return f"{self.base_offset}–{self.last_offset}"
 
 

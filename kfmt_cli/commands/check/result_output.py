@@ -40,7 +40,7 @@ from kfmt_cli.render.style import (
 )
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 from kfmt_cli.render.tables.result_table import verdict_label, verdict_style
-from kfmt_cli.render.verdict_lines import verdict_lines
+from kfmt_cli.render.verdict_lines import KnownLosses, verdict_lines
 from kfmt_cli.rows.documents import (
     BROKER_START_ROW,
     LOG_DIRECTORY_ROW,
@@ -174,11 +174,20 @@ def _show_to_people(
     exit_code = run.finish()
     if answer_lines and check_results.next_starts:
         for line in verdict_lines(
-            check_results.next_starts, check_results.coming_starts, steps, theme, width, n_unread
+            *(check_results.next_starts, check_results.coming_starts, steps, theme, width),
+            n_unread,
+            _find_known_losses(check_results),
         ):
             sink.write_line(f"{line}\n")
     sink.flush_texts()
     return exit_code
+
+
+def _find_known_losses(check_results: CheckResults) -> KnownLosses:
+    return KnownLosses(
+        sum(len(identities.missing_alone) for identities in check_results.identities),
+        any(result.lost_offsets for result in check_results.result_by_name.values()),
+    )
 
 
 def _answer_lines(

@@ -12,7 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from kfmt_cli.broker.log_reading.offset_intervals import (
+    OffsetIntervals,
     count_offsets,
     merge_intervals,
     subtract_intervals,
@@ -105,15 +108,25 @@ def _iter_deleted_counts(
         if result.listing is None:
             continue
         is_deleted_partition = directory_marker_suffix(result.listing.path.rstrip("/")) == "delete"
-        n_records = _count_deleted_records(result.listing, on_error) + (
+        n_records = _count_deleted_records(result.listing, _live_offsets(result), on_error) + (
             result.records if is_deleted_partition else 0
         )
         if n_records:
             yield result, n_records
 
 
-def _count_deleted_records(listing: DirectoryListing, on_error: Callable[[str], None]) -> int:
-    """The number of records in a directory's deleted logs, by their batch headers."""
+def _live_offsets(result: DirectoryCheckResult) -> OffsetIntervals:
+    """The offsets that the logs have; none if they are damaged: a deleted log may have more."""
+    if result.log_errors:
+        return []
+    return merge_intervals((first, end - 1) for first, end in result.offset_intervals.values())
+
+
+def _count_deleted_records(
+    listing: DirectoryListing, live_offsets: OffsetIntervals, on_error: Callable[[str], None]
+) -> int:
+    """The number of records in a directory's deleted logs that are not in its other logs, by their
+    batch headers."""
 
     def report_unread(error: InputError) -> None:
         if not error.is_missing:  # a broker removes it after a minute
@@ -125,20 +138,26 @@ def _count_deleted_records(listing: DirectoryListing, on_error: Callable[[str], 
             log_file = listing.input_file(file_name)
             with InputErrorHandler(report_unread):
                 try:
-                    n_records += _count_records(read_blocks_from(log_file))
+                    n_records += _count_records(read_blocks_from(log_file), live_offsets)
                 except UnreadableBytesError as error:
                     on_error(str(error))
                     with open_checked_log(
                         log_file, False, UnreadableParts().filled_source
                     ) as opened_log:
-                        n_records += _count_records(opened_log.blocks)
+                        n_records += _count_records(opened_log.blocks, live_offsets)
     return n_records
 
 
-def _count_records(blocks: Iterable[Block]) -> int:
-    """The number of records in the batches that are not known to be damaged."""
-    record_counts = (block.batches.records_count[block.batches.crc_valid != 0] for block in blocks)
-    return sum(int(counts.sum()) for counts in record_counts)
+def _count_records(blocks: Iterable[Block], live_offsets: OffsetIntervals) -> int:
+    """The number of records in the batches that are not known to be damaged, nor in other logs."""
+    first_offsets, last_offsets = np.array([(-1, -1), *live_offsets], np.int64).T
+    n_records = 0
+    for block in blocks:
+        batches = block.batches
+        intervals = np.searchsorted(first_offsets, batches.last_offset, side="right") - 1
+        is_live = batches.last_offset <= last_offsets[np.maximum(intervals, 0)]
+        n_records += int(batches.records_count[(batches.crc_valid != 0) & ~is_live].sum())
+    return n_records
 
 
 def salvage_steps(

@@ -113,8 +113,8 @@ def _properties_steps(
         if not known.lines:
             yield NextStep(
                 name,
-                f"# {quote_path_for_shell(path)} needs cluster.id and node.id: take them from "
-                "another broker of the cluster and from its configuration",
+                f"# {quote_path_for_shell(path)} needs version=1, cluster.id and node.id: take "
+                "them from another broker of the cluster and from its configuration",
                 "no file on these disks has them; the broker does not start without them",
                 mends=mends,
             )
