@@ -71,8 +71,8 @@ class LazyCommandGroup(click.Group):
 
             path = Path(command_name)
             if path.exists():
-                hint = path_hint(command_name, path.is_dir())
-                ctx.fail(f"{command_name!r} is a path, not a command: {hint}")
+                example = path_hint(command_name, path.is_dir())
+                ctx.fail(f"{command_name!r} is a path, not a command: {example}")
             if hint := FIRST_GUESSES.get(command_name.lower()):
                 ctx.fail(f"no such command: {command_name!r}; {hint}")
             question = unknown_name_question(command_name, MODULE_BY_COMMAND)

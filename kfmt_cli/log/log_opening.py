@@ -50,9 +50,6 @@ class OpenLog:
         return self.size is not None and self.size > MIN_LARGE_LOG_BYTES
 
 
-_EMPTY_FILE_REASON = "empty, and not named like a log segment"
-
-
 @contextmanager
 def open_log(
     file: InputFile, read_ahead: bool, wrap_source: SourceWrapper = unwrapped_source
@@ -66,9 +63,7 @@ def open_log(
     with closing(wrap_source(file, open_source(file.path, file.name))) as source:
         first_bytes = source.read_block(0, MAX_SIGNATURE_BYTES, 1)
         if not first_bytes and file.kind is UNKNOWN_KIND:
-            is_stream = file.path == STDIN_PATH
-            reason = "standard input is empty" if is_stream else _EMPTY_FILE_REASON
-            raise InputError(f"{file.name}: {reason}")
+            raise InputError(no_batch_message(file, 0))
         base_offset = file.base_offset if file.kind is LOG_KIND else None
         reader = LogReader(source, base_offset, read_ahead)
         blocks = _require_kafka_blocks(file, reader, first_bytes)
@@ -87,9 +82,13 @@ def require_log(file: InputFile) -> None:
         raise InputError(f"{file.name}: a Kafka file without batches")
 
 
-def no_batch_message(file_name: str) -> str:
-    """The message for a file without a batch."""
-    return f"{file_name}: not a Kafka log segment: no batch found"
+def no_batch_message(file: InputFile, n_bytes: int) -> str:
+    """The message for a file of some bytes without a batch, whose name is not a log's."""
+    if n_bytes:
+        return f"{file.name}: not a Kafka log segment: no batch found"
+    if file.path == STDIN_PATH:
+        return f"{file.name}: standard input is empty"
+    return f"{file.name}: empty, and not named like a log segment"
 
 
 def _find_foreign_description(first_bytes: bytes) -> str | None:
@@ -123,5 +122,5 @@ def _require_kafka_blocks(
     if second_block is None and foreign_description:
         raise InputError(f"{file.name}: not a Kafka log segment: {foreign_description}")
     if second_block is None:
-        raise InputError(no_batch_message(file.name))
+        raise InputError(no_batch_message(file, len(first_bytes)))
     return chain([first_block, second_block], blocks)

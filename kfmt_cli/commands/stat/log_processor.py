@@ -64,11 +64,8 @@ class StatProcessor(ItemProcessor[LogTask, LogSummary, None]):
                     n_undecoded_batches = len({finding.batch for finding in findings})
                     n_damaged_batches = int((block.batches.crc_valid == 0).sum())
                     log_summary.statistics.damaged += n_damaged_batches + n_undecoded_batches
-        if (
-            not (log_reader.n_batches or log_reader.has_plausible_batch or log_file.has_broker_name)
-            and log_reader.bytes_read
-        ):
-            raise InputError(no_batch_message(log_file.name))
+        if not (log_reader.n_batches or log_reader.has_plausible_batch or log_file.has_broker_name):
+            raise InputError(no_batch_message(log_file, log_reader.bytes_read))
         log_summary.statistics.set_size_and_span(
             n_counted_bytes if selection else log_reader.bytes_read
         )
