@@ -31,6 +31,8 @@ class KnownLosses:
 
     n_missing_partitions: int = 0
     """Number of partitions of the broker alone without a directory."""
+    set_aside_partitions: tuple[str, ...] = ()
+    """The partitions whose only directory is marked -delete or -stray."""
     has_lost_offsets: bool = False
     """Whether other files prove that logs lack offsets."""
 
@@ -127,9 +129,10 @@ def _loss_text(coming_starts: Sequence[PredictedStart], losses: KnownLosses) -> 
         texts.append(
             f"{format_count(n_offsets, 'offset')} {' or '.join(kinds)}: {', '.join(partitions)}"
         )
-    if unserved:
-        names = ", ".join(_partition_name(start) for start in unserved[:_MAX_LOSING_PARTITIONS])
-        texts.append(f"{format_count(len(unserved), 'partition')} not served: {names}")
+    unserved_names = [*losses.set_aside_partitions, *map(_partition_name, unserved)]
+    if unserved_names:
+        names = ", ".join(unserved_names[:_MAX_LOSING_PARTITIONS])
+        texts.append(f"{format_count(len(unserved_names), 'partition')} not served: {names}")
     not_loaded = list(dict.fromkeys(map(_partition_name, filter(_is_not_loaded, coming_starts))))
     if not_loaded:
         names = ", ".join(not_loaded[:_MAX_LOSING_PARTITIONS])

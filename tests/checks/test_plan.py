@@ -236,3 +236,11 @@ def test_a_deleted_copy_of_a_log_brings_nothing_back(tmp_path: Path) -> None:
     log.unlink()
     (step,) = kfmt("check", "one", "--json", cwd=tmp_path).of("next")
     assert step["command"] == "kfmt salvage --deleted one/codec-gzip-0 DST"
+
+
+def test_a_partition_marked_delete_is_not_called_served(tmp_path: Path) -> None:
+    make_base(tmp_path)
+    partition = tmp_path / "one/codec-gzip-0"
+    partition.rename(f"{partition}.{'0' * 32}-delete")
+    out = kfmt("check", "one", cwd=tmp_path).out
+    assert "after that  1 partition not served: codec-gzip-0; 21 partitions without" in out

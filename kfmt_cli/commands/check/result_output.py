@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from kfmt_cli.broker.start.identities import Situation
 from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, PredictedStart
 from kfmt_cli.commands.check.check_results import CheckResults
 from kfmt_cli.commands.check.directory_result import CHECK_RESULT, DirectoryCheckResult
@@ -186,6 +187,12 @@ def _show_to_people(
 def _find_known_losses(check_results: CheckResults) -> KnownLosses:
     return KnownLosses(
         sum(len(identities.missing_alone) for identities in check_results.identities),
+        tuple(
+            escape_unprintable(identity.right_name)
+            for identities in check_results.identities
+            for identity in identities.directories
+            if identity.situation is Situation.MISNAMED and identity.suffix
+        ),
         any(result.lost_offsets for result in check_results.result_by_name.values()),
     )
 
