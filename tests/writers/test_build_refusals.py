@@ -62,6 +62,8 @@ from tests.writers.test_build import lines, rows
         (b'{"type":"record","value":"x","base_offset":3}\n', "unknown field `base_offset`"),
         (b'{"value":"x","headers":[{"key":"k","valeu":"v"}]}\n', "unknown field `valeu`"),
         (b'{"value":"a","value":"b"}\n', "duplicate key 'value' in one object"),
+        (b'{"value":"a"}{"value":"b"}\n', "line 1: JSON is malformed: trailing characters"),
+        (b'{"value":\n"a"}\n', "line 1: Input data was truncated"),
         (b'{"value":"a", "value" :"b"}\n', "duplicate key 'value' in one object"),
         (b'{"value":"a","v\\u0061lue":"b"}\n', "duplicate key 'value' in one object"),
         (b'{"headers":[{"key":"a","key":"b"}]}\n', "duplicate key 'key' in one object"),

@@ -264,7 +264,7 @@ def _has_unique_keys(data: bytes, key_shapes: IntArray) -> bool:
         try:
             if line_text.strip():
                 require_unique_keys(line_text)
-        except (DuplicateKeyError, RecursionError):
+        except (ValueError, RecursionError):  # several values in a line, too
             return False
         if len(_checked_key_shapes) < MAX_CACHED_KEY_SHAPES:
             _checked_key_shapes.add(key_hash)
