@@ -25,7 +25,11 @@ from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
 from kfmt_cli.commands.replicas import command as replicas_command
 from kfmt_cli.commands.replicas.branches import ReplicaBranch, ReplicaBranches
 from kfmt_cli.commands.replicas.evidence import find_evidence
-from kfmt_cli.commands.replicas.nodes import DiskReplica, _find_damaged_offsets
+from kfmt_cli.commands.replicas.nodes import (
+    DiskReplica,
+    _find_damaged_offsets,
+    _find_deleted_logs,
+)
 from kfmt_cli.commands.replicas.start_orders import (
     OutcomePredictor,
     PartitionOutcome,
@@ -487,3 +491,6 @@ def test_a_log_that_a_cleaner_replaced_is_not_damaged(tmp_path: Path) -> None:
         Path(log.path).unlink()
         Path(log.path).write_bytes(content)
     assert _find_damaged_offsets(listing, unread, []) == []
+    assert _find_deleted_logs(listing) == set()
+    Path(listing.logs[0].path).unlink()
+    assert _find_deleted_logs(listing) == {0}

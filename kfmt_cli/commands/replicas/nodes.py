@@ -272,7 +272,10 @@ def _read_replica(
     disk_replica.topic_id = _read_topic_id(partition_replica.directory, read_errors)
     disk_replica.is_tiered = is_tiered(partition_replica.directory.path)
     disk_replica.n_partly_read_logs = check_result.n_partly_read_logs
+    deleted_base_offsets = _find_deleted_logs(partition_replica.directory)
     for log_fingerprint in check_result.fingerprints:
+        if log_fingerprint.base_offset in deleted_base_offsets:
+            continue
         first_offset, end_offset = check_result.offset_intervals.get(
             log_fingerprint.base_offset, (log_fingerprint.base_offset, log_fingerprint.base_offset)
         )
@@ -317,6 +320,13 @@ def _read_topic_id(
         with InputErrorHandler(read_errors.append), suppress(StartError):
             return format_uuid(read_topic_id(directory_listing.input_file(file_name)))
     return None
+
+
+def _find_deleted_logs(directory: DirectoryListing) -> frozenset[int]:
+    """The base offsets of the logs that a running broker deleted after they were listed."""
+    if not directory.seen_at.has_changed(directory.path):
+        return frozenset()
+    return frozenset(log.base_offset_or_zero for log in directory.logs if not path_exists(log.path))
 
 
 def _find_damaged_offsets(
