@@ -195,7 +195,9 @@ def _statistics_bounds(
     parquet_file: pq.ParquetFile, row_group_index: int, column_name: str
 ) -> tuple[Any, Any] | None:
     """The minimum and maximum of a column in a row group; None if its statistics lack them, or if
-    some values are null."""
+    some values are null. Raises OSError."""
+    # PyArrow ends the process at malformed metadata, but not if it reads a value first.
+    next(parquet_file.iter_batches(1, [row_group_index], [column_name]), None)
     statistics = (
         parquet_file.metadata.row_group(row_group_index)
         .column(parquet_file.schema_arrow.get_field_index(column_name))
