@@ -244,3 +244,17 @@ def test_a_partition_marked_delete_is_not_called_served(tmp_path: Path) -> None:
     partition.rename(f"{partition}.{'0' * 32}-delete")
     out = kfmt("check", "one", cwd=tmp_path).out
     assert "after that  1 partition not served: codec-gzip-0; 21 partitions without" in out
+
+
+def test_a_directory_id_of_another_broker_does_not_change_the_node_id(tmp_path: Path) -> None:
+    """The partitions are those of the node: the directory.id is wrong, or a disk is."""
+    make_base(tmp_path)
+    (tmp_path / "two").mkdir()
+    meta = (tmp_path / "one/meta.properties").read_text()
+    (line,) = [line for line in meta.splitlines() if line.startswith("directory.id=")]
+    other = meta.replace(line, "directory.id=ZfQ6xeSyN1trd9UDpkAsXw")
+    (tmp_path / "two/meta.properties").write_text(other)
+    (tmp_path / "one/codec-gzip-0").rename(tmp_path / "two/codec-gzip-0")
+    result = kfmt("check", "one", "two", "--json", cwd=tmp_path)
+    assert "owner-contradicted" in result.codes
+    assert not result.of("next")

@@ -128,20 +128,24 @@ def _is_own(broker: BrokerDirectories, directory: LogDirectory) -> bool:
 def _find_node_id(
     broker: BrokerDirectories, directory: LogDirectory, image: ClusterImage | None
 ) -> int | None:
-    """The broker that the metadata log registers its directory.id to, else a registered one: its
-    own, the only one with all of its partitions, that of the other directories, or the only one."""
+    """The broker that the metadata log registers its directory.id to, unless its own id is that of
+    the only one with all of its partitions; else a registered one: its own, the only one with all
+    of its partitions, that of the other directories, or the only one."""
     properties = directory.meta_properties
     own_id = properties.node_id if properties.node_id is None or properties.node_id >= 0 else None
     if image is None:
         return own_id if own_id is not None else broker.node_id
-    if properties.directory_id is not None:
+    common_id = image.find_only_common_replica(
+        replica.topic_partition for replica in directory.replicas
+    )
+    if properties.directory_id is not None and (own_id is None or own_id != common_id):
         for node_id in image.broker_by_node_id:
             if properties.directory_id in _registered_ids(image, node_id):
                 return node_id
     registered_ids = {*image.broker_by_node_id, *image.voter_ids}
     candidates = [
         own_id,
-        image.find_only_common_replica(replica.topic_partition for replica in directory.replicas),
+        common_id,
         broker.node_id,
         next(iter(registered_ids)) if len(registered_ids) == 1 else None,
     ]
