@@ -128,9 +128,10 @@ def _is_own(broker: BrokerDirectories, directory: LogDirectory) -> bool:
 def _find_node_id(
     broker: BrokerDirectories, directory: LogDirectory, image: ClusterImage | None
 ) -> int | None:
-    """The broker that the metadata log registers its directory.id to, unless its own id is that of
-    the only one with all of its partitions; else a registered one: its own, the only one with all
-    of its partitions, that of the other directories, or the only one."""
+    """The id of the broker to which the metadata log registers the directory.id, unless only the
+    node in meta.properties has all partitions in the directory. Otherwise, the first registered id
+    of these: the node's own, the only broker with all of the partitions, the broker of the other
+    directories, the only broker."""
     properties = directory.meta_properties
     own_id = properties.node_id if properties.node_id is None or properties.node_id >= 0 else None
     if image is None:

@@ -6,14 +6,29 @@ loadTransactionsForTxnTopicPartition; `TransactionCoordinator`, abortTimedOutTra
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.times import format_time, now_ms
 from kfmt_cli.formats.kafka_messages import message_layout
 
-TRANSACTION_STATES = message_layout("TransactionLogValue").field("transaction_status").symbols or ()
-_PREPARED_STATES, _ONGOING = frozenset({"PrepareCommit", "PrepareAbort"}), "Ongoing"
+STATUS_FIELD = message_layout("TransactionLogValue").field("transaction_status")
+TRANSACTION_STATES = STATUS_FIELD.symbols or ()
+_PREPARED_STATES, ONGOING = frozenset({"PrepareCommit", "PrepareAbort"}), "Ongoing"
+
+
+def find_timeout_ms(log_value: FieldDict) -> int:
+    """When the transaction in a TransactionLogValue times out, in milliseconds since the epoch."""
+    timeout_ms: int = log_value.transaction_start_timestamp_ms + log_value.transaction_timeout_ms
+    return timeout_ms
+
+
+def iter_partitions(log_value: FieldDict) -> Iterator[tuple[str, int]]:
+    """The topics and partitions in a TransactionLogValue."""
+    for topic_partitions in log_value.transaction_partitions or ():
+        for partition in topic_partitions.partition_ids:
+            yield topic_partitions.topic, partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +46,13 @@ class UnfinishedTransaction:
     def from_log(cls, transactional_id: str, log_value: FieldDict) -> UnfinishedTransaction | None:
         """The transaction in a TransactionLogValue, None if it is finished."""
         state = TRANSACTION_STATES[log_value.transaction_status]
-        if state != _ONGOING and state not in _PREPARED_STATES:
+        if state != ONGOING and state not in _PREPARED_STATES:
             return None
         return cls(
             transactional_id,
             state,
-            log_value.transaction_start_timestamp_ms + log_value.transaction_timeout_ms,
-            tuple(
-                (topic_partitions.topic, partition)
-                for topic_partitions in log_value.transaction_partitions or ()
-                for partition in topic_partitions.partition_ids
-            ),
+            find_timeout_ms(log_value),
+            tuple(iter_partitions(log_value)),
         )
 
     @property

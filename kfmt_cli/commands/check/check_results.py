@@ -35,9 +35,7 @@ from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.history.history_check import HistoryCheck, HistoryFiles
 from kfmt_cli.checks.history.offsets import OffsetEvidence
 from kfmt_cli.checks.history.owners import iter_cluster_findings
-from kfmt_cli.checks.partition.coordinators import (
-    CoordinatorLoadingCheck,
-)
+from kfmt_cli.checks.partition.coordinators import CoordinatorLoadingCheck
 from kfmt_cli.checks.partition.directory_names import (
     find_partition_name_problem,
     iter_non_partition_findings,

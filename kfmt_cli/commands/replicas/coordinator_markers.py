@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from kfmt_cli.broker.state.coordinator_loading import CoordinatorLoading
+from kfmt_cli.broker.state.coordinator_loading import TRANSACTIONS_TOPIC, CoordinatorLoading
 from kfmt_cli.broker.state.unfinished_transactions import UnfinishedTransaction
-from kfmt_cli.broker.transactions.coordinator_log import TRANSACTION_STATE_TOPIC
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.replicas.nodes import DiskReplica, TopicAndPartition
 from kfmt_cli.commands.replicas.offline_cluster import PartitionComparison
@@ -50,7 +49,7 @@ class CoordinatorMarkers:
 
     def add_to_outcomes(self, partitions: Sequence[PartitionComparison]) -> None:
         """Add what coordinators append to the outcomes of partitions; raises InputError."""
-        coordinators = [p for p in partitions if p.topic_partition[0] == TRANSACTION_STATE_TOPIC]
+        coordinators = [p for p in partitions if p.topic_partition[0] == TRANSACTIONS_TOPIC]
         partition_by_name = {partition.topic_partition: partition for partition in partitions}
         n_orders = max((len(partition.outcomes) for partition in coordinators), default=0)
         for order_index in range(n_orders):
@@ -108,7 +107,7 @@ class CoordinatorMarkers:
         loads it; raises InputError."""
         if id(replica) in self._transactions_by_replica:
             return self._transactions_by_replica[id(replica)]
-        loading = CoordinatorLoading(TRANSACTION_STATE_TOPIC)
+        loading = CoordinatorLoading(TRANSACTIONS_TOPIC)
         for log in () if replica.listing is None else replica.listing.logs:
             with open_checked_log(log, read_ahead=False) as opened_log:
                 for record in iter_records_and_findings(opened_log, self.decompression_limit):
