@@ -67,14 +67,12 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     for module_name, public_names in _NAMES_BY_MODULE.items():
         if name in public_names:
-            from importlib import import_module
-
             function: object = getattr(import_module(module_name), name)
             return function
     if name == "errors":
-        from importlib import import_module
-
         return import_module(f"{__name__}.errors")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,12 +17,11 @@ def create_option_error(
     known_names = [
         name for param in command.params for name in (*param.opts, *param.secondary_opts)
     ]
-    owners = _commands_with_option(context, option_name)
     if option_name in OPTION_GUESSES:
         hint = f"; {OPTION_GUESSES[option_name]}"
     elif related_names := _related_names(option_name, known_names):
         hint = f"; did you mean {' or '.join(related_names)}?"
-    elif owners:
+    elif owners := _commands_with_option(context, option_name):
         more = f" and {len(owners) - MAX_OWNERS} others" if len(owners) > MAX_OWNERS else ""
         verb = "has" if len(owners) == 1 else "have"
         hint = f"; {', '.join(owners[:MAX_OWNERS])}{more} {verb} it"

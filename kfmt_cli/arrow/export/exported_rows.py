@@ -170,10 +170,9 @@ def _row_group_ranges(
         and partition_bounds[0] == partition_bounds[1]
     ):
         return [PartitionRowRange(topic_bounds[0], partition_bounds[0], n_rows, *offset_bounds)]
-    row_group_table = parquet_file.read_row_group(
-        row_group_index, [*_PARTITION_COLUMNS, offset_column]
+    row_group_table = _read_valid_columns(
+        parquet_file, row_group_index, (*_PARTITION_COLUMNS, offset_column)
     )
-    row_group_table.validate(full=True)
     aggregated_table = row_group_table.group_by(list(_PARTITION_COLUMNS)).aggregate(
         [(offset_column, "count"), (offset_column, "min"), (offset_column, "max")]
     )
@@ -279,15 +278,24 @@ def clear_row_group_cache() -> None:
 def _read_row_group(
     path: str, parquet_file: pq.ParquetFile, row_group_index: int, column_names: tuple[str, ...]
 ) -> pa.Table:
-    """A row group; raises ArrowInvalid for text that is not valid UTF-8. The last one is cached, as
-    it may contain several small partitions."""
+    """A row group. The last one is cached, as it may contain several small partitions."""
     cache_key = path, row_group_index, column_names
     cached_entry = _ROW_GROUP_CACHE.get("row group")
     if cached_entry is None or cached_entry[0] != cache_key:
-        table = parquet_file.read_row_group(row_group_index, list(column_names))
-        table.validate(full=True)
-        cached_entry = _ROW_GROUP_CACHE["row group"] = cache_key, table
+        cached_entry = _ROW_GROUP_CACHE["row group"] = (
+            cache_key,
+            _read_valid_columns(parquet_file, row_group_index, column_names),
+        )
     return cached_entry[1]
+
+
+def _read_valid_columns(
+    parquet_file: pq.ParquetFile, row_group_index: int, column_names: Sequence[str]
+) -> pa.Table:
+    """Columns of a row group; raises ArrowInvalid for text that is not valid UTF-8."""
+    table = parquet_file.read_row_group(row_group_index, list(column_names))
+    table.validate(full=True)
+    return table
 
 
 def _equals_mask(column: pa.Array, expected_value: object) -> pa.Array:
