@@ -35,7 +35,7 @@ class Seen:
     left: Mapping[str, Sequence[str]]
     """The names in each log directory afterwards."""
     sought: Mapping[str, frozenset[int]]
-    """The offsets of each topic that a consumer gets that seeks to the offsets to seek."""
+    """The offsets of each topic that a consumer received, from its start and wherever it sought."""
 
 
 def run_on(

@@ -247,7 +247,7 @@ def test_a_partition_marked_delete_is_not_called_served(tmp_path: Path) -> None:
 
 
 def test_a_directory_id_of_another_broker_does_not_change_the_node_id(tmp_path: Path) -> None:
-    """The partitions are those of the node: the directory.id is wrong, or a disk is."""
+    """All partitions in it belong to this node: the directory.id or the disk is wrong."""
     make_base(tmp_path)
     (tmp_path / "two").mkdir()
     meta = (tmp_path / "one/meta.properties").read_text()

@@ -162,7 +162,7 @@ CHECKPOINTS = (
 
 
 def _side_files(data: bytes, directory: Path) -> bytes:
-    """Sizes and bytes of the files beside a log, and those of its log directory up to 0xff each."""
+    """Sizes and contents of files next to a log, then log directory files, separated by 0xff."""
     disk = directory / "b"
     write(disk / "t-0", _three_batches())
     position = len(SIDE_FILES)
@@ -200,7 +200,7 @@ def _side_file_seeds() -> Iterator[bytes]:
 
 
 def _metadata(data: bytes, directory: Path) -> bytes:
-    """Values of a metadata log, each after its size, beside a partition."""
+    """Values of a metadata log, each preceded by its size; there is a partition next to it."""
     records: list[bytes] = []
     position = 0
     while position + 2 <= len(data):
